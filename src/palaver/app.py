@@ -54,7 +54,7 @@ def open_store(
         loaded = load_stored_settings(store, settings)
         if loaded.rows:
             store.replace_config(_make_config(loaded.settings, accounts))
-    except BaseException:
+    except BaseException:  # the caller gets no store that it could close
         store.close()
         raise
     return store
@@ -149,7 +149,6 @@ def make_gateway(
     """Build a gateway on a store, with the agent that the settings name; it connects the given accounts."""
     from palaver.drivers.selection import choose_agent
     from palaver.gateway.gateway import Gateway
-    from palaver.media.attachments import Attachments
 
     gateway = Gateway(
         store,
@@ -158,7 +157,7 @@ def make_gateway(
         rules=settings.turns,
         accounts=accounts,
         redactor=_make_redactor(settings),
-        files=Attachments(store, settings.home / "attachments"),
+        files=make_attachments(store, settings),
         outputs=settings.home / "outputs",
         make_web_access=_make_web_access,
         push=make_push_notifier(store, settings, get_rules=lambda: gateway.rules.push),

@@ -131,7 +131,7 @@ async def test_a_turn_whose_workers_die_before_they_call_the_agent_is_not_to_bla
 
 
 def _hold_call(gateway: Gateway, lease: TurnLease) -> None:
-    meter = gateway.turn_worker._dependencies.budgets.make_meter(lease, CallPurpose.ANSWER)
+    meter = gateway.turn_worker._get_dependencies().budgets.make_meter(lease, CallPurpose.ANSWER)
     call = ModelCall(model="m", provider=None, input_tokens=1, max_tokens=1, price=None)
     now = gateway.store.clock.now()
     gateway.store.engine.run(Write(lambda tx: meter._hold(tx, call, f"call-{lease.attempt}", now)))

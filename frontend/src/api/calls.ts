@@ -1,71 +1,13 @@
-/** The requests of the page, except those that only panels make (`panels/shared/calls.ts`). */
-import { buildUrl, fetchResponse, readError, request } from "./http";
-import type { components } from "./schema";
-import type {
-  Attachment,
-  BusyPolicy,
-  Command,
-  Delivery,
-  Me,
-  Models,
-  OfferedModels,
-  Policies,
-  Profiles,
-  Project,
-  Receipt,
-  SavedPrompt,
-  SavedPrompts,
-  Storage,
-  ReplyTo,
-  MessageSearchResults,
-  Session,
-  SessionPatch,
-  SignInMethods,
-  Toolsets,
-  TranscriptPage,
-} from "./types";
+/** The requests of the page, except those that are loaded later: `accountCalls.ts`, and those of panels (`panels/shared/calls.ts`). */
+import { buildUrl, openResponse, request, type UrlQuery } from "./http";
+import type { Schemas, SessionPatch } from "./types";
 
-interface SessionListQuery {
-  state: "active" | "archived" | "pinned";
-  project?: string | null;
-  platform?: string;
-  after?: string;
-  before?: string;
-  title?: string;
-  person_id?: string;
-  query?: string;
-  all: boolean;
-}
+export type SessionListQuery = UrlQuery<"GET", "/api/sessions">;
+export type SearchFilterQuery = Omit<UrlQuery<"GET", "/api/search">, "query">;
+export type TranscriptRange = Omit<UrlQuery<"GET", "/api/sessions/{session_id}/messages">, "all">;
 
-export interface SearchFilterQuery {
-  platform?: string;
-  role?: string;
-  project?: string;
-  after?: string;
-  before?: string;
-  person?: string;
-  archived?: string;
-}
-
-/** How to create a conversation. */
-export interface NewSession {
-  project?: string;
-  profile?: string;
-  personality?: string;
-  workspace?: string;
-  model?: string;
-}
-
-export interface OutgoingMessage {
-  content: string | unknown[];
-  key: string;
-  busy_policy?: BusyPolicy | undefined;
-  attachment_ids: string[];
-  reply_to?: ReplyTo | undefined;
-}
-
-const sessionPath = (id: string, rest = "") => `/sessions/${encodeURIComponent(id)}${rest}`;
 const withNewKey = () => ({ key: createKey() });
+const inPath = (id: string) => ({ path: { session_id: id } });
 
 /** Creates an idempotency key: the server does once what it is asked for twice with the same key. */
 export function createKey(): string {
@@ -73,152 +15,100 @@ export function createKey(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// -- signing in
-
-export const getSignInMethods = () => request<SignInMethods>("GET", "/sign-in");
-export const signInByLink = (token: string) => request<unknown>("POST", "/sign-in/link", { body: { token } });
-export const signInByPassword = (name: string, password: string) =>
-  request<unknown>("POST", "/sign-in/password", { body: { name, password } });
-export const getPasskeyOptions = () => request<Record<string, unknown>>("POST", "/sign-in/passkey/options");
-export const signInByPasskey = (credential: unknown) => request<unknown>("POST", "/sign-in/passkey", { body: { credential } });
-export const signOut = () => request<undefined>("POST", "/sign-out");
-
 // -- the account that is signed in
 
-export const getMe = () => request<Me>("GET", "/me");
-export const getStorage = () => request<Storage>("GET", "/me/storage");
-export const renameMe = (name: string) => request<unknown>("PATCH", "/me", { body: { name } });
-export const setTimezone = (timezone: string | null) => request<unknown>("PATCH", "/me", { body: { timezone } });
-export const setPassword = (current: string | null, next: string) =>
-  request<undefined>("PUT", "/me/password", { body: { current_password: current, new_password: next } });
-export const getNewPasskeyOptions = () => request<Record<string, unknown>>("POST", "/me/passkeys/options");
-export const addPasskey = (name: string, credential: unknown) => request<unknown>("POST", "/me/passkeys", { body: { name, credential } });
-export const finishWelcome = () => request<undefined>("POST", "/me/welcome");
+export const getMe = () => request("GET", "/api/me");
+export const signOut = () => request("POST", "/api/sign-out");
 
 // -- conversations
 
 export const listSessions = (view: SessionListQuery, cursor: string | null, limit = 50) =>
-  request<{ sessions: Session[]; next_cursor: string | null }>("GET", "/sessions", { query: { ...view, cursor, limit } });
-export const getSession = (id: string, all: boolean) => request<Session>("GET", sessionPath(id), { query: { all } });
-export const createSession = (options: NewSession & { key: string }) =>
-  request<Session>("POST", "/sessions", { body: options });
+  request("GET", "/api/sessions", { query: { ...view, cursor, limit } });
+export const getSession = (id: string, all: boolean) => request("GET", "/api/sessions/{session_id}", { ...inPath(id), query: { all } });
+export const createSession = (options: Schemas["NewSessionIn"]) => request("POST", "/api/sessions", { body: options });
 export const updateSession = (id: string, changes: SessionPatch, all: boolean) =>
-  request<Session>("PATCH", sessionPath(id), { body: changes, query: { all } });
-export const deleteSession = (id: string, all: boolean) => request<undefined>("DELETE", sessionPath(id), { query: { all } });
-const jobPath = (id: string, rest = "") => `/jobs/${encodeURIComponent(id)}${rest}`;
-export const confirmJob = (id: string, askedAt: string) => request<unknown>("POST", jobPath(id, "/confirm"), { query: { asked_at: askedAt } });
-export const rejectJob = (id: string) => request<unknown>("POST", jobPath(id, "/reject"));
+  request("PATCH", "/api/sessions/{session_id}", { ...inPath(id), body: changes, query: { all } });
+export const deleteSession = (id: string, all: boolean) => request("DELETE", "/api/sessions/{session_id}", { ...inPath(id), query: { all } });
+export const confirmJob = (id: string, askedAt: string) =>
+  request("POST", "/api/jobs/{job_id}/confirm", { path: { job_id: id }, query: { asked_at: askedAt } });
+export const rejectJob = (id: string) => request("POST", "/api/jobs/{job_id}/reject", { path: { job_id: id } });
 
-export const markRead = (id: string, seq: number) => request<unknown>("PUT", sessionPath(id, "/read"), { body: { seq } });
-
-export interface TranscriptRange {
-  before?: number;
-  after?: number;
-  around?: number;
-  limit?: number;
-}
+export const markRead = (id: string, seq: number) => request("PUT", "/api/sessions/{session_id}/read", { ...inPath(id), body: { seq } });
 
 export const listMessages = (id: string, range: TranscriptRange, all: boolean) =>
-  request<TranscriptPage>("GET", sessionPath(id, "/messages"), { query: { ...range, all } });
+  request("GET", "/api/sessions/{session_id}/messages", { ...inPath(id), query: { ...range, all } });
 
 // -- messages and turns
 
-export const sendMessage = (id: string, message: OutgoingMessage) =>
-  request<Receipt>("POST", sessionPath(id, "/messages"), {
-    body: { ...message, busy_policy: message.busy_policy ?? null },
-  });
+export const sendMessage = (id: string, message: Schemas["MessageIn"]) => request("POST", "/api/sessions/{session_id}/messages", { ...inPath(id), body: message });
 export const resendDelivery = (id: string, deliveryId: string) =>
-  request<Delivery>("POST", sessionPath(id, `/deliveries/${encodeURIComponent(deliveryId)}/retry`));
+  request("POST", "/api/sessions/{session_id}/deliveries/{delivery_id}/retry", { path: { session_id: id, delivery_id: deliveryId } });
 export const stopTurn = (id: string, clearQueue = false) =>
-  request<Receipt>("POST", sessionPath(id, "/stop"), { body: { clear_queue: clearQueue, ...withNewKey() } });
-export const undoTurn = (id: string) =>
-  request<Receipt>("POST", sessionPath(id, "/undo"), { body: { turns: 1, ...withNewKey() } });
-export const redoTurn = (id: string) => request<Receipt>("POST", sessionPath(id, "/redo"), { body: withNewKey() });
+  request("POST", "/api/sessions/{session_id}/stop", { ...inPath(id), body: { clear_queue: clearQueue, ...withNewKey() } });
+export const undoTurn = (id: string) => request("POST", "/api/sessions/{session_id}/undo", { ...inPath(id), body: { turns: 1, ...withNewKey() } });
+export const redoTurn = (id: string) => request("POST", "/api/sessions/{session_id}/redo", { ...inPath(id), body: withNewKey() });
 export const retryTurn = (id: string, seq: number | null) =>
-  request<Receipt>("POST", sessionPath(id, "/retry"), { body: { seq, ...withNewKey() } });
+  request("POST", "/api/sessions/{session_id}/retry", { ...inPath(id), body: { seq, ...withNewKey() } });
 export const chooseVersion = (id: string, seq: number, version: number) =>
-  request<Receipt>("POST", sessionPath(id, "/version"), { body: { seq, version, ...withNewKey() } });
-export const restoreSession = (id: string) => request<Receipt>("POST", sessionPath(id, "/restore"), { body: withNewKey() });
-export const compactSession = (id: string) => request<Receipt>("POST", sessionPath(id, "/compact"), { body: withNewKey() });
+  request("POST", "/api/sessions/{session_id}/version", { ...inPath(id), body: { seq, version, ...withNewKey() } });
+export const restoreSession = (id: string) => request("POST", "/api/sessions/{session_id}/restore", { ...inPath(id), body: withNewKey() });
+export const compactSession = (id: string) => request("POST", "/api/sessions/{session_id}/compact", { ...inPath(id), body: withNewKey() });
 export const forkSession = (id: string, upToSeq: number | null) =>
-  request<Session>("POST", sessionPath(id, "/fork"), { body: { up_to_seq: upToSeq } });
+  request("POST", "/api/sessions/{session_id}/fork", { ...inPath(id), body: { up_to_seq: upToSeq } });
 export const editMessage = (id: string, seq: number, content: string, attachmentIds: string[], branch: boolean) =>
-  request<{ session: Session; receipt: Receipt }>("POST", sessionPath(id, "/edit"), {
+  request("POST", "/api/sessions/{session_id}/edit", {
+    ...inPath(id),
     body: { seq, content, attachment_ids: attachmentIds, branch, ...withNewKey() },
   });
-export const buildExportPath = (id: string, format: "markdown" | "html" | "jsonl") => `api${sessionPath(id, "/export")}?format=${format}`;
+export const buildExportUrl = (id: string, format: "markdown" | "html" | "jsonl") =>
+  buildUrl("GET", "/api/sessions/{session_id}/export", { ...inPath(id), query: { format } });
 
 // -- everything else
 
 /** Also finds words that begin with the last one, which may not be complete yet. */
 export const searchMessages = (query: string, filters: SearchFilterQuery, all: boolean, signal: AbortSignal) =>
-  request<MessageSearchResults>("GET", "/search", { query: { query, typing: true, ...filters, limit: 20, all }, signal });
-export const listSearchPeople = (all: boolean) =>
-  request<{ people: { id: string; name: string }[] }>("GET", "/search/people", { query: { all } });
-export const listProjects = () => request<{ projects: Project[] }>("GET", "/projects");
-export const createProject = (name: string, color: string) => request<Project>("POST", "/projects", { body: { name, color } });
-export const updateProject = (id: string, changes: { name?: string; color?: string; instructions?: string }) =>
-  request<Project>("PATCH", `/projects/${encodeURIComponent(id)}`, { body: changes });
-export const deleteProject = (id: string) => request<undefined>("DELETE", `/projects/${encodeURIComponent(id)}`);
-export const listPrompts = () => request<SavedPrompts>("GET", "/prompts");
-export const createPrompt = (fields: Record<string, string>) => request<SavedPrompt>("POST", "/prompts", { body: fields });
-export const updatePrompt = (id: string, changes: Record<string, string>) =>
-  request<SavedPrompt>("PATCH", `/prompts/${encodeURIComponent(id)}`, { body: changes });
-export const deletePrompt = (id: string) => request<undefined>("DELETE", `/prompts/${encodeURIComponent(id)}`);
-export const setStepSkipped = (step: "model" | "platform", skipped: boolean) =>
-  request<undefined>("PUT", "/me/steps", { body: { step, skipped } });
-export const listModels = (include: string | null) => request<Models>("GET", "/models", { query: { include } });
-export const listOfferedModels = () => request<{ providers: OfferedModels[] }>("GET", "/models/offered");
-export const listProfiles = () => request<Profiles>("GET", "/profiles");
-export const listToolsets = (id: string) => request<Toolsets>("GET", sessionPath(id, "/toolsets"));
-export const getPolicies = () => request<Policies>("GET", "/policies");
-export const listCommands = () => request<{ commands: Command[] }>("GET", "/commands");
+  request("GET", "/api/search", { query: { query, typing: true, ...filters, limit: 20, all }, signal });
+export const listSearchPeople = (all: boolean) => request("GET", "/api/search/people", { query: { all } });
+export const listProjects = () => request("GET", "/api/projects");
+export const createProject = (name: string, color: string) => request("POST", "/api/projects", { body: { name, color } });
+export const updateProject = (id: string, changes: Schemas["ProjectChangesIn"]) =>
+  request("PATCH", "/api/projects/{project_id}", { path: { project_id: id }, body: changes });
+export const deleteProject = (id: string) => request("DELETE", "/api/projects/{project_id}", { path: { project_id: id } });
+export const listPrompts = () => request("GET", "/api/prompts");
+export const setStepSkipped = (step: "model" | "platform", skipped: boolean) => request("PUT", "/api/me/steps", { body: { step, skipped } });
+export const listModels = (include: string | null) => request("GET", "/api/models", { query: { include } });
+export const listOfferedModels = () => request("GET", "/api/models/offered");
+export const listProfiles = () => request("GET", "/api/profiles");
+export const listToolsets = (id: string) => request("GET", "/api/sessions/{session_id}/toolsets", inPath(id));
+export const getPolicies = () => request("GET", "/api/policies");
+export const listCommands = () => request("GET", "/api/commands");
 
-export function uploadFile(file: File): Promise<Attachment> {
+export function uploadFile(file: File) {
   const form = new FormData();
   form.append("file", file);
-  return request<Attachment>("POST", "/attachments", { body: form });
+  return request("POST", "/api/attachments", { body: form });
 }
 
-// ---- speech ----------------------------------------------------------------------------------------------
+export const buildFileUrl = (id: string, all = false) => buildUrl("GET", "/api/attachments/{attachment_id}", { path: { attachment_id: id }, query: { all } });
 
-type Schemas = components["schemas"];
+// -- speech
 
-export function getSpeech(): Promise<Schemas["SpeechJson"]> {
-  return request("GET", "/speech");
-}
-
-export function transcribe(attachmentId: string): Promise<Schemas["TranscriptJson"]> {
-  return request("POST", `/attachments/${attachmentId}/transcript`);
-}
+export const getSpeech = () => request("GET", "/api/speech");
+export const transcribe = (attachmentId: string) =>
+  request("POST", "/api/attachments/{attachment_id}/transcript", { path: { attachment_id: attachmentId } });
 
 /** Returns one piece of an answer as audio, and how many pieces there are. */
-export async function speakAnswer(
-  session: string,
-  seq: number,
-  piece: number,
-  signal: AbortSignal,
-): Promise<{ audio: Blob; pieces: number }> {
-  const url = buildUrl(`api/sessions/${session}/messages/${seq}/speech`, { piece });
-  const response = await fetchResponse(url, { method: "POST", signal });
-  if (!response.ok) throw await readError(response);
+export async function speakAnswer(id: string, seq: number, piece: number, signal: AbortSignal): Promise<{ audio: Blob; pieces: number }> {
+  const response = await openResponse("POST", "/api/sessions/{session_id}/messages/{seq}/speech", {
+    path: { session_id: id, seq },
+    query: { piece },
+    signal,
+  });
   return { audio: await response.blob(), pieces: Number(response.headers.get("Palaver-Pieces") ?? 1) };
 }
 
-// ---- notifications ---------------------------------------------------------------------------------------
+// -- notifications
 
-export function getPushStatus(): Promise<Schemas["PushStatusJson"]> {
-  return request("GET", "/me/push-subscriptions");
-}
-
-export function subscribeToPush(body: Schemas["PushSubscriptionIn"]): Promise<void> {
-  return request("POST", "/me/push-subscriptions", { body });
-}
-
-export function unsubscribeFromPush(): Promise<void> {
-  return request("DELETE", "/me/push-subscriptions");
-}
-
-export function sendTestPush(): Promise<void> {
-  return request("POST", "/me/push-subscriptions/test");
-}
+export const getPushStatus = () => request("GET", "/api/me/push-subscriptions");
+export const subscribeToPush = (subscription: Schemas["PushSubscriptionIn"]) => request("POST", "/api/me/push-subscriptions", { body: subscription });
+export const unsubscribeFromPush = () => request("DELETE", "/api/me/push-subscriptions");

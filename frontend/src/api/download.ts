@@ -1,10 +1,10 @@
 /** Downloads of files that the server makes. */
-import { buildUrl } from "./http";
+import { baseUrl } from "../lib/baseUrl";
 
-/** Lets the browser download a file of this server; its name comes from the response. */
-export function download(path: string): void {
+/** Lets the browser download a file of this server, whose URL may be relative; its name comes from the response. */
+export function download(url: string): void {
   const link = document.createElement("a");
-  link.href = buildUrl(path);
+  link.href = new URL(url, baseUrl).href;
   link.download = "";
   link.click();
 }

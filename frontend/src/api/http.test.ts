@@ -21,5 +21,5 @@ it("treats a proxy that cannot reach the server like an unreachable server", asy
 
 it("treats an answer that was cut off like an unreachable server", async () => {
   vi.stubGlobal("fetch", () => Promise.resolve(new Response('{"sess', { status: 200 })));
-  await expect(request("GET", "/sessions")).rejects.toBeInstanceOf(UnreachableError);
+  await expect(request("GET", "/api/sessions")).rejects.toBeInstanceOf(UnreachableError);
 });

@@ -26,10 +26,12 @@ export function readText(content: Content): string {
     .join("\n\n");
 }
 
+type Part = string | Record<string, unknown>;
+
 /** Returns the content with another text and the same files. */
-export function replaceText(content: Content, text: string): string | unknown[] {
+export function replaceText(content: Content, text: string): string | Part[] {
   if (content === null || typeof content === "string") return text;
-  const files = content.filter((part) => typeof part !== "string" && readPartText(part) === "");
+  const files = content.filter(isRecord).filter((part) => readPartText(part) === "");
   return text === "" ? files : [{ type: "text", text }, ...files];
 }
 

@@ -1,2152 +1,3019 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Schemas: c4529d742d37877f42684539bc44b4a843ef054859515e741ced47c6ff8828ff
-export type paths = Record<string, never>;
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: 0938d089123bd9f6cd444794e341e24d700ad33f507c5b438da4aa8480461cfb
+export interface paths {
+    "/api/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the ways to sign in on this server. */
+        get: operations["list_sign_in_methods"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sign-in/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Sign in with a link. Each link works once. */
+        post: operations["sign_in_by_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sign-in/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Sign in with your name and password. */
+        post: operations["sign_in_by_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sign-in/passkey/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Get the options for `navigator.credentials.get()`, to be parsed with `parseRequestOptionsFromJSON`. */
+        post: operations["get_passkey_sign_in_options"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sign-in/passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Sign in with a passkey. */
+        post: operations["sign_in_by_passkey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sign-out": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Sign this browser out. */
+        post: operations["sign_out"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sign-out/everywhere": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Sign out in every browser, including this one. API tokens keep working until you revoke them. */
+        post: operations["sign_out_everywhere"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Get your account, the server's version and the agent that answers. */
+        get: operations["get_me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change your name, with which you also sign in, or your time zone, in which new jobs run. */
+        patch: operations["update_me"];
+        trace?: never;
+    };
+    "/api/me/welcome": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Decline or finish choosing a name and a way to sign in; `needs_welcome` is false from now on. */
+        post: operations["finish_welcome"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** @description Skip a step of setting up the server, so that the page no longer offers it, or offer it again. */
+        put: operations["set_step_skipped"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** @description Set or change your password. This signs you out everywhere else. */
+        put: operations["set_my_password"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description Download everything that is stored about you as one .zip file: conversations, files, memories, jobs and usage.
+         *
+         *     It is made while it is sent. One download at a time, and five in an hour.
+         */
+        get: operations["export_my_data"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/storage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Get how much space your files take, and how much they may. */
+        get: operations["get_my_storage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List your passkeys. */
+        get: operations["list_my_passkeys"];
+        put?: never;
+        /** @description Add a passkey that your device has created. */
+        post: operations["add_my_passkey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/passkeys/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Get the options for `navigator.credentials.create()`, to be parsed with `parseCreationOptionsFromJSON`. */
+        post: operations["get_passkey_registration_options"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/passkeys/{passkey_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description Remove a passkey. */
+        delete: operations["remove_my_passkey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/devices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the browsers that are signed in to your account. */
+        get: operations["list_my_devices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/devices/{device_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description Sign out one of your browsers. Codes and sign-in links that were created there no longer work. */
+        delete: operations["sign_out_device"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List your API tokens, without their secrets. */
+        get: operations["list_my_tokens"];
+        put?: never;
+        /** @description Create an API token for a program. The response is the only one that contains its secret. */
+        post: operations["create_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/tokens/{token_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description Revoke a token. */
+        delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List your chat accounts, and the link that waits for your confirmation. */
+        get: operations["list_links"];
+        put?: never;
+        /** @description Ask to be linked with the code of your other account. Nothing is shared until both sides have confirmed. */
+        post: operations["use_link_code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/links/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Create a code, valid for 15 minutes. The one before no longer works. */
+        post: operations["create_link_code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/links/answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Confirm or cancel the link that waits. When both sides have confirmed, the accounts are linked. */
+        post: operations["answer_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/links/unlink": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Separate one of your chat accounts. It gets back what it had before the link; what is new since then stays. */
+        post: operations["unlink_own_account"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/push-subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Find out whether this browser gets notifications while the page is closed. */
+        get: operations["get_push_status"];
+        put?: never;
+        /** @description Subscribe this browser. The subscription ends when you sign out, or when the push service says so. */
+        post: operations["subscribe_to_push"];
+        /** @description End the subscription of this browser. */
+        delete: operations["unsubscribe_from_push"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/push-subscriptions/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Send a notification to this browser now, and report what its push service says. */
+        post: operations["send_test_push"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the people who use this server. Guests wrote in a chat and have not been let in yet. */
+        get: operations["list_people"];
+        put?: never;
+        /** @description Invite a person. The response contains a sign-in link that works once, so tokens can't do this. */
+        post: operations["create_person"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the strangers who ask for access. */
+        get: operations["list_pairing_requests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people/requests/{request_id}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Give a stranger access, and tell them. Returns the person who has it now. Tokens can't give `me`. */
+        post: operations["approve_pairing_request"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people/requests/{request_id}/deny": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Deny a stranger access, and tell them. They get no new code within the hour. */
+        post: operations["deny_pairing_request"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people/{person_id}/unlink": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Take a chat account out of a person. It gets back what it had before the link; what is new since then stays. */
+        post: operations["unlink_account"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people/{person_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description Remove a person's access. Their conversations stay. */
+        delete: operations["remove_person"];
+        options?: never;
+        head?: never;
+        /** @description Change a person's name or role. Making someone a guest signs them out everywhere. */
+        patch: operations["update_person"];
+        trace?: never;
+    };
+    "/api/people/{person_id}/erasure": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Count what erasing a person would delete. Nothing is changed. */
+        get: operations["preview_erasure"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people/{person_id}/erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Erase a person everywhere. This can't be undone.
+         *
+         *     Their messages in conversations with others become entries of kind `erased`. The response comes when everything is
+         *     gone; if the connection breaks before, the server goes on.
+         */
+        post: operations["erase_person"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people/{person_id}/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Create a sign-in link that works once. Earlier links no longer work. Tokens can't do this. */
+        post: operations["create_sign_in_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List conversations, newest first. Empty ones are left out. */
+        get: operations["list_sessions"];
+        put?: never;
+        /** @description Start a new conversation. Lists show it after its first message. */
+        post: operations["create_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Get a conversation. */
+        get: operations["get_session"];
+        put?: never;
+        post?: never;
+        /** @description Permanently delete a conversation and all its messages. Its cost stays in the usage reports. */
+        delete: operations["delete_session"];
+        options?: never;
+        head?: never;
+        /** @description Change a conversation. If one of the changes is not possible, none is made. */
+        patch: operations["update_session"];
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description Read a conversation: visible messages and other events, oldest first.
+         *
+         *     By default its end, or else the part before, after or around an event.
+         */
+        get: operations["list_messages"];
+        put?: never;
+        /**
+         * @description Send a message. The response confirms that it is stored; the agent's answer arrives on the live stream.
+         *
+         *     Sending it again with the same key has no effect; the outcome is then `duplicate`. Slash commands work here too. If
+         *     the outcome is `rejected`, nothing was stored, and `reply` says why. With `reply_to: origin` the answer is also sent
+         *     to the chat that the conversation comes from, with your message quoted above it; replies to commands are not.
+         */
+        post: operations["send_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Read the complete log after an event, including hidden messages. */
+        get: operations["list_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/toolsets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the toolsets that the operator allows for you in a conversation, including those that are turned off. */
+        get: operations["list_toolsets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** @description Mark everything up to an event as read. An earlier event than the last one changes nothing. */
+        put: operations["mark_read"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description Export a conversation: `jsonl` and `json` contain the complete log, `markdown` and `html` what people see.
+         *
+         *     `jsonl` can be imported again. `html` is one file that needs nothing else, with images and without scripts.
+         */
+        get: operations["export_session"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Stop the current answer. What was written so far is kept. */
+        post: operations["stop_answer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Undo the last turns. They are hidden, not deleted. */
+        post: operations["undo_turns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/redo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Redo what the last undo hid. */
+        post: operations["redo_turns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Regenerate an answer in place. The previous version is kept, with everything that followed it. */
+        post: operations["retry_turn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/version": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Show another version of a message, with everything that followed it. The agent sees that version only. */
+        post: operations["choose_version"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Revert the last restart, switch, branch or summary. */
+        post: operations["restore_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/compact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Compact the context: the agent sees a summary of the older messages, people still see all of them. */
+        post: operations["compact_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Create a copy of your own, up to and including the turn of a message. The original doesn't change. */
+        post: operations["fork_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Edit a message: send another version of it in its place, or in a new conversation with all that came before. */
+        post: operations["edit_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description List the newest deliveries of a conversation, oldest first: answers sent to chat platforms, and their state.
+         *
+         *     The next page has those before them.
+         */
+        get: operations["list_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/deliveries/{delivery_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Send a failed or uncertain delivery again. If an uncertain one did arrive, this delivers it twice. */
+        post: operations["retry_delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/temporary/answers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Answer the last message of a temporary conversation.
+         *
+         *     Nothing that was said is stored, logged or found by searches: you send all messages with each question, and keep the
+         *     answer yourself. The agent has no tools and no memory here. Only usage is recorded, without texts. To stop the
+         *     answer, close the connection.
+         */
+        post: operations["answer_temporary_question"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Search for messages, newest first. To read a match in context, list the messages `around` its `seq`. */
+        get: operations["search_messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/search/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the people who take part in your conversations, you included, to search for what they wrote. */
+        get: operations["list_search_people"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List your projects, sorted by name. */
+        get: operations["list_projects"];
+        put?: never;
+        /** @description Create a project. */
+        post: operations["create_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{project_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description Delete a project. Its conversations stay. */
+        delete: operations["delete_project"];
+        options?: never;
+        head?: never;
+        /** @description Change a project's name, color or instructions. */
+        patch: operations["update_project"];
+        trace?: never;
+    };
+    "/api/prompts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List your saved prompts, sorted by name. */
+        get: operations["list_saved_prompts"];
+        put?: never;
+        /** @description Save a prompt. */
+        post: operations["create_saved_prompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/prompts/{prompt_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description Delete a saved prompt. */
+        delete: operations["delete_saved_prompt"];
+        options?: never;
+        head?: never;
+        /** @description Change a saved prompt. */
+        patch: operations["update_saved_prompt"];
+        trace?: never;
+    };
+    "/api/memories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the memories that you can see, newest first. With a query, list those that contain all its words. */
+        get: operations["list_memories"];
+        put?: never;
+        /** @description Save a private memory. If the same one already exists, it is returned unchanged. */
+        post: operations["create_memory"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/memories/{memory_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description Delete a memory, for everyone who can see it. */
+        delete: operations["delete_memory"];
+        options?: never;
+        head?: never;
+        /** @description Change a memory, for everyone who can see it. */
+        patch: operations["update_memory"];
+        trace?: never;
+    };
+    "/api/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List your jobs by name. */
+        get: operations["list_jobs"];
+        put?: never;
+        /** @description Make a job. You can have one job of a name. */
+        post: operations["create_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Check a new job or a change of one, and get it in words, with its next times and what it may cost. */
+        post: operations["preview_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Get what you can choose from when you make a job. */
+        get: operations["get_job_options"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Get a job, and what it means. */
+        get: operations["get_job"];
+        put?: never;
+        post?: never;
+        /** @description Delete a job and stop its run. The conversations of its runs stay. */
+        delete: operations["delete_job"];
+        options?: never;
+        head?: never;
+        /** @description Change a job. A paused job stays paused; one that has ended and gets further times is active again. */
+        patch: operations["update_job"];
+        trace?: never;
+    };
+    "/api/jobs/{job_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Pause a job. A run that is under way goes on. */
+        post: operations["pause_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{job_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Let a job run again from its next time on. */
+        post: operations["resume_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{job_id}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Confirm a job, or the change of one, that the agent has proposed. */
+        post: operations["confirm_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{job_id}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Reject what the agent has proposed. A job that was only proposed is deleted. */
+        post: operations["reject_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{job_id}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Run a job now, besides its schedule. Repeating it with the same key returns the same run. */
+        post: operations["run_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{job_id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the runs of a job, the newest first. */
+        get: operations["list_job_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the models that you can choose for a conversation, and the default. */
+        get: operations["list_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/offered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description List the models of all connected providers that you may choose, as the providers say. It takes up to 15 seconds.
+         *
+         *     The lists are up to ten minutes old.
+         */
+        get: operations["list_offered_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/profiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the profiles and personalities that you can choose; none for guests. */
+        get: operations["list_profiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List when conversations restart, what happens while the agent is busy, and the settings behind both. */
+        get: operations["list_policies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Return how long conversations are kept. */
+        get: operations["get_retention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/retention/prune": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Delete everybody's conversations that were not used for so long, except pinned ones and those in use.
+         *
+         *     One request works for about five seconds. If there may be more, `is_complete` is false: a preview then counts at
+         *     least so many, and another deletion goes on.
+         */
+        post: operations["prune_sessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/retention/rewrite-file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Rewrite the file of a SQLite database, so that it has no bytes of what was deleted. Messages wait meanwhile.
+         *
+         *     PostgreSQL needs `VACUUM FULL` in the database instead.
+         */
+        post: operations["rewrite_database_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description Return all settings with their values, and everything that a page needs to offer them.
+         *
+         *     Settings with a name that you choose, such as `providers.<name>.api_key`, are listed for the names that exist;
+         *     `templates` has all of them. The value of a secret is never returned.
+         */
+        get: operations["get_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * @description Set and unset settings: all of them, or none if one is not valid (422, with `problems`).
+         *
+         *     They are in force on this server when the response comes, and on all others of the same database within a second.
+         *     Answers that are being written keep the settings with which they have started.
+         */
+        patch: operations["change_settings"];
+        trace?: never;
+    };
+    "/api/settings/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List who has changed which settings, newest first. The values of secrets are never shown. */
+        get: operations["list_settings_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/settings/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Put back the values from before a change. That is a change itself, and can be undone. */
+        post: operations["undo_settings_change"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/settings/models/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Let a model of a provider answer one short question, with values that need not be stored. It costs a few tokens.
+         *
+         *     The answer comes after at most 45 seconds. A provider that refuses is no error of this request: `error` says why.
+         */
+        post: operations["run_provider_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/settings/models/available": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the models that a provider of the settings offers, as the provider says. It takes at most 15 seconds. */
+        get: operations["list_available_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/settings/platforms/{platform}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Sign in to an account with values that need not be stored, and sign out again; it is not connected.
+         *
+         *     The answer comes after at most about a minute.
+         */
+        post: operations["run_account_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/commands": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the commands that you can use, in the order of /help. */
+        get: operations["list_commands"];
+        put?: never;
+        /** @description Run a command. If it can't be carried out, the outcome is `rejected` and `reply` says why. */
+        post: operations["run_command"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Get tokens and cost by day, model, platform, person or conversation; by default of the last thirty days. */
+        get: operations["get_usage_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List your budgets; with `all`, everybody's that have a limit or were used this month. */
+        get: operations["list_budgets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/budgets/{scope}/{subject}/{period}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** @description Set limits of one budget. They apply from the next call to a model, and win over config.yaml. */
+        put: operations["set_budget_limits"];
+        post?: never;
+        /** @description Remove the limits that were set for one budget, so that the server settings apply. */
+        delete: operations["clear_budget_limits"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description Stream everything that changes in the conversations you can see.
+         *
+         *     You receive each event of a followed conversation once and in order. After a lost connection, reconnect with the
+         *     last `id:` as `Last-Event-ID` to receive what you missed first. `session`, `turn`, `draft` and `delivery` carry the
+         *     current state and may be repeated. A `draft` with `replaces_draft` contains the whole draft and replaces what you
+         *     have. `lists_changed` means that lists may have changed while you were disconnected: fetch them again. With too many
+         *     streams, your oldest one ends, or the new one is refused with 429.
+         */
+        get: operations["open_live_stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List your imports of the last day, the newest first. */
+        get: operations["list_imports"];
+        put?: never;
+        /**
+         * @description Upload an export of ChatGPT, Claude, Open WebUI or Palaver, to import it for yourself.
+         *
+         *     The body is the file itself. It is checked in the background; nothing is imported before you start it. An uploaded
+         *     file is deleted after a day.
+         */
+        post: operations["upload_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/imports/{import_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Get one import: how far it is, what would come in, or what has come in. */
+        get: operations["get_import"];
+        put?: never;
+        post?: never;
+        /** @description Delete an uploaded file or the report of an import. What was imported stays. */
+        delete: operations["delete_import"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/imports/{import_id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Import a file that is `ready`. It goes on by itself, also after a restart of the server.
+         *
+         *     What is here already is left as it is, so importing the same file again changes nothing.
+         */
+        post: operations["start_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/attachments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Upload one file. Attach it to a message within a day, or it is deleted; until then only you can see it.
+         *
+         *     Supported are images (PNG, JPEG, GIF, WebP), PDF, Word, Excel, PowerPoint, OpenDocument, EPUB, audio (MP3, Ogg,
+         *     FLAC, WAV, M4A) and UTF-8 text, up to 20 MB.
+         */
+        post: operations["upload_attachment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/attachments/{attachment_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Download a file that you have uploaded, or that is attached to a conversation you can see. */
+        get: operations["download_attachment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/speech": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Find out whether recordings can be transcribed and answers read aloud. */
+        get: operations["get_speech"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/attachments/{attachment_id}/transcript": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Transcribe a recording that you have uploaded, or that is attached to a conversation you can see.
+         *
+         *     Nothing is stored. It counts as usage, and against your budget.
+         */
+        post: operations["transcribe_attachment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/messages/{seq}/speech": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Read an answer aloud: returns one piece of it as audio. A long answer has several pieces.
+         *
+         *     It counts as usage of the conversation, and against your budget.
+         */
+        post: operations["speak_answer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Share a conversation: make a read-only copy of its current state for anyone who has the link. */
+        post: operations["create_share"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List your shares. Owners list everybody's with `all`. */
+        get: operations["list_shares"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/shares/{share_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description Stop sharing a copy. The link stops working. */
+        delete: operations["delete_share"];
+        options?: never;
+        head?: never;
+        /** @description Change when a link expires. One that has expired works again, until its copy is deleted 7 days later. */
+        patch: operations["change_share"];
+        trace?: never;
+    };
+    "/api/shared/{secret}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Read a shared conversation. Anyone with its secret can; no sign-in is needed. A link that has expired: 410. */
+        get: operations["get_shared_conversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platforms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description List all accounts on chat platforms that are set up or connected, or have open or failed deliveries.
+         *
+         *     An account that is not `live` neither receives nor sends messages. Any server on the same database gives the same
+         *     answer, whichever of them runs the account.
+         */
+        get: operations["list_platforms"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platforms/{platform}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Test the connection of an account, and return the account; `last_test` is the outcome.
+         *
+         *     An account that is live signs in again; any other is connected now instead of after its pause. It works for accounts
+         *     that another server on the same database runs. The answer comes after at most half a minute.
+         */
+        post: operations["request_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description List the last lines of the server's log, for owners. Tokens need the scope `admin`. */
+        get: operations["list_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/health/details": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Check the installation like `palaver doctor`, for owners; takes up to 45 seconds. Nothing is changed. */
+        get: operations["get_health_details"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/update-notes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Get what is new in the running version. */
+        get: operations["get_update_notes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * AccountTestIn
-         * @description Settings of an account, which need not be stored; a stored one that is left out is used.
-         */
+        /** @description Settings of an account, which need not be stored; a stored one that is left out is used. */
         AccountTestIn: {
             /**
-             * Account
              * @description Its name; empty for the only one.
              * @default
              */
             account?: string;
-            /** Settings */
             settings?: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * AccountTestJson
-         * @description How signing in went. The account is not connected.
-         */
+        /** @description How signing in went. The account is not connected. */
         AccountTestJson: {
-            /** Ok */
             ok: boolean;
-            /** Seconds */
             seconds: number;
-            /**
-             * Name
-             * @description The name of the account on the platform.
-             */
+            /** @description The name of the account on the platform. */
             name: string | null;
-            /**
-             * Is Linked
-             * @description False: it has to be linked with a phone after it is saved.
-             */
+            /** @description False: it has to be linked with a phone after it is saved. */
             is_linked: boolean;
-            /** Warnings */
             warnings: string[];
-            /** Details */
             details: string[];
-            /** Error */
             error: string | null;
         };
-        /**
-         * ActionIn
-         * @description An action without parameters.
-         */
+        /** @description An action without parameters. */
         ActionIn: {
-            /**
-             * Key
-             * @description Your own id for this request. Repeating it with the same key has no effect.
-             */
+            /** @description Your own id for this request. Repeating it with the same key has no effect. */
             key?: string | null;
         };
-        /**
-         * AgentJson
-         * @description The agent that answers here.
-         */
+        /** @description The agent that answers here. */
         AgentJson: {
-            /** Model */
             model: string;
-            /** Description */
             description: string;
         };
-        /**
-         * AgentMemoryJson
-         * @description Whether the agent can use its memory for you.
-         */
+        /** @description Whether the agent can use its memory for you. */
         AgentMemoryJson: {
-            /**
-             * Enabled
-             * @description Whether the agent's memory is turned on.
-             */
+            /** @description Whether the agent's memory is turned on. */
             enabled: boolean;
-            /**
-             * Allowed
-             * @description Whether the agent may use it for people with your role.
-             */
+            /** @description Whether the agent may use it for people with your role. */
             allowed: boolean;
-            /**
-             * Platforms
-             * @description The platforms on which the agent may use it; null for all.
-             */
+            /** @description The platforms on which the agent may use it; null for all. */
             platforms: string[] | null;
-            /**
-             * Learn
-             * @description Whether the agent learns facts by itself when a conversation ends.
-             */
+            /** @description Whether the agent learns facts by itself when a conversation ends. */
             learn: boolean;
         };
-        /**
-         * AllOfferedModelsJson
-         * @description The models of all connected providers.
-         */
+        /** @description The models of all connected providers. */
         AllOfferedModelsJson: {
-            /** Providers */
             providers: components["schemas"]["OfferedModelsJson"][];
         };
-        /**
-         * AnswerMessage
-         * @description The answer.
-         */
+        /** @description The answer. */
         AnswerMessage: {
-            /**
-             * Role
-             * @constant
-             */
+            /** @constant */
             role: "assistant";
-            /** Content */
             content: string;
-            /** Refusal */
             refusal: null;
         };
-        /**
-         * ApprovalIn
-         * @description The access of the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account).
-         */
+        /** @description The access of the stranger: `member`, `guest` (only in these direct messages) or `me` (it is your account). */
         ApprovalIn: {
             grant: components["schemas"]["Grant"];
         };
-        /**
-         * AttachmentJson
-         * @description An uploaded file.
-         */
+        /** @description An uploaded file. */
         AttachmentJson: {
-            /**
-             * Id
-             * @example a_0123456789abcdef01234567
-             */
+            /** @example a_0123456789abcdef01234567 */
             id: string;
-            /** Name */
             name: string;
-            /**
-             * Media Type
-             * @description The media type, detected from the content and not from the name.
-             */
+            /** @description The media type, detected from the content and not from the name. */
             media_type: string;
-            /**
-             * Size
-             * @description In bytes.
-             */
+            /** @description In bytes. */
             size: number;
         };
-        /**
-         * AuthorJson
-         * @description The author of a message in a conversation with several people.
-         */
+        /** @description The author of a message in a conversation with several people. */
         AuthorJson: {
-            /** Name */
             name: string;
-            /** Id */
             id: string | null;
         };
-        /**
-         * AvailableModelsJson
-         * @description The models of a provider, as it lists them.
-         */
+        /** @description The models of a provider, as it lists them. */
         AvailableModelsJson: {
-            /**
-             * Models
-             * @description Without the provider: `provider:name` is the name of a model in settings.
-             */
+            /** @description Without the provider: `provider:name` is the name of a model in settings. */
             models: string[];
         };
-        /**
-         * BudgetJson
-         * @description One window of a budget: a day or a month of everybody together, a person, a job or a profile.
-         */
+        /** @description One window of a budget: a day or a month of everybody together, a person, a job or a profile. */
         BudgetJson: {
             scope: components["schemas"]["BudgetScope"];
-            /**
-             * Subject
-             * @description The id of a person or job, or the name of a profile; empty for all together, or each of them.
-             */
+            /** @description The id of a person or job, or the name of a profile; empty for all together, or each of them. */
             subject: string;
             period: components["schemas"]["BudgetPeriod"];
-            /**
-             * Resets At
-             * Format: date-time
-             */
+            /** Format: date-time */
             resets_at: string;
-            /**
-             * Timezone
-             * @description The time zone in which days and months begin.
-             */
+            /** @description The time zone in which days and months begin. */
             timezone: string;
-            /**
-             * Subject Name
-             * @description For people to read.
-             */
+            /** @description For people to read. */
             subject_name: string;
-            /**
-             * Used Usd
-             * @description In US dollars, as a decimal.
-             */
+            /** @description In US dollars, as a decimal. */
             used_usd: string;
-            /**
-             * Held Usd
-             * @description Held for calls that are running: the most that they can cost.
-             */
+            /** @description Held for calls that are running: the most that they can cost. */
             held_usd: string;
-            /**
-             * Limit Usd
-             * @description Null: no limit.
-             */
+            /** @description Null: no limit. */
             limit_usd: string | null;
-            /** Used Tokens */
             used_tokens: number;
-            /** Held Tokens */
             held_tokens: number;
-            /**
-             * Limit Tokens
-             * @description Null: no limit.
-             */
+            /** @description Null: no limit. */
             limit_tokens: number | null;
-            /**
-             * Unpriced Calls
-             * @description Calls whose price is unknown and not part of `used_usd`.
-             */
+            /** @description Calls whose price is unknown and not part of `used_usd`. */
             unpriced_calls: number;
-            /**
-             * Percent
-             * @description How much of the tighter limit is used or held; null without a limit.
-             */
+            /** @description How much of the tighter limit is used or held; null without a limit. */
             percent: number | null;
-            /**
-             * Is Limit Set
-             * @description An owner has set a limit for exactly this; otherwise the server settings apply.
-             */
+            /** @description An owner has set a limit for exactly this; otherwise the server settings apply. */
             is_limit_set: boolean;
         };
-        /**
-         * BudgetPeriod
-         * @enum {string}
-         */
+        /** @enum {string} */
         BudgetPeriod: "day" | "month";
-        /**
-         * BudgetScope
-         * @enum {string}
-         */
+        /** @enum {string} */
         BudgetScope: "all" | "person" | "job" | "profile";
-        /**
-         * BudgetsJson
-         * @description Budgets.
-         */
+        /** @description Budgets. */
         BudgetsJson: {
-            /** Budgets */
             budgets: components["schemas"]["BudgetJson"][];
-            /**
-             * Used Up
-             * @description For members: budgets shared with others that are used up. Owners see those among `budgets`.
-             */
+            /** @description For members: budgets shared with others that are used up. Owners see those among `budgets`. */
             used_up: components["schemas"]["UsedUpBudgetJson"][];
-            /**
-             * Next Cursor
-             * @description Pass this to get the next page; null on the last page.
-             */
+            /** @description Pass this to get the next page; null on the last page. */
             next_cursor: string | null;
         };
         /**
-         * BusyPolicy
          * @description The treatment of a message that arrives while the agent is answering another one.
          * @enum {string}
          */
         BusyPolicy: "queue" | "steer" | "interrupt" | "reject";
-        /**
-         * ChangeItemJson
-         * @description One key of a change. A secret is shown as `set`, with its last characters if it is long.
-         */
+        /** @description One key of a change. A secret is shown as `set`, with its last characters if it is long. */
         ChangeItemJson: {
-            /** Key */
             key: string;
-            /** Before */
             before: unknown;
-            /** After */
             after: unknown;
-            /** Is Secret */
             is_secret: boolean;
         };
-        /**
-         * ChatAccountJson
-         * @description An account on a chat platform.
-         */
+        /** @description An account on a chat platform. */
         ChatAccountJson: {
-            /** Platform */
             platform: string;
-            /**
-             * Account
-             * @description The platform's own id of the user, which never changes.
-             */
+            /** @description The platform's own id of the user, which never changes. */
             account: string;
         };
-        /**
-         * ChatCompletion
-         * @description A complete answer.
-         */
+        /** @description A complete answer. */
         ChatCompletion: {
-            /** Id */
             id: string;
-            /**
-             * Object
-             * @constant
-             */
+            /** @constant */
             object: "chat.completion";
-            /** Created */
             created: number;
-            /** Model */
             model: string;
-            /** Choices */
             choices: components["schemas"]["Choice"][];
             usage: components["schemas"]["CompletionUsage"];
-            /**
-             * Metadata
-             * @description `session_id`: the id of the conversation.
-             */
+            /** @description `session_id`: the id of the conversation. */
             metadata: {
                 [key: string]: string;
             };
         };
-        /**
-         * ChatCompletionRequest
-         * @description A request for an answer, in OpenAI's format.
-         */
+        /** @description A request for an answer, in OpenAI's format. */
         ChatCompletionRequest: {
-            /**
-             * Model
-             * @default palaver
-             */
+            /** @default palaver */
             model?: string;
-            /** Messages */
             messages: components["schemas"]["ChatMessage"][];
-            /**
-             * Stream
-             * @default false
-             */
+            /** @default false */
             stream?: boolean;
             stream_options?: components["schemas"]["StreamOptions"] | null;
-            /** N */
             n?: 1 | null;
-            /**
-             * Tools
-             * @description Not supported: the agent uses its own tools.
-             */
+            /** @description Not supported: the agent uses its own tools. */
             tools?: unknown[] | null;
-            /**
-             * User
-             * @description Your own name for a conversation. Requests with the same name continue it.
-             */
+            /** @description Your own name for a conversation. Requests with the same name continue it. */
             user?: string | null;
-            /**
-             * Metadata
-             * @description `session_id`: the id of a conversation to continue.
-             */
+            /** @description `session_id`: the id of a conversation to continue. */
             metadata?: {
                 [key: string]: unknown;
             } | null;
         };
-        /**
-         * ChatMessage
-         * @description One message of a request.
-         */
+        /** @description One message of a request. */
         ChatMessage: {
-            /**
-             * Role
-             * @enum {string}
-             */
+            /** @enum {string} */
             role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
-            /** Content */
             content?: string | {
                 [key: string]: unknown;
             }[] | null;
         };
-        /**
-         * ChatSourceJson
-         * @description The chat that a conversation comes from.
-         */
+        /** @description The chat that a conversation comes from. */
         ChatSourceJson: {
-            /** Platform */
             platform: string;
-            /** Chat Name */
             chat_name: string | null;
-            /** User Name */
             user_name: string | null;
         };
         /**
-         * ChatType
          * @description The type of a chat; some adapters say `forum`, which counts as a group.
          * @enum {string}
          */
         ChatType: "dm" | "group" | "channel" | "thread";
-        /**
-         * Choice
-         * @description An answer. There is always exactly one.
-         */
+        /** @description An answer. There is always exactly one. */
         Choice: {
-            /**
-             * Index
-             * @constant
-             */
+            /** @constant */
             index: 0;
             message: components["schemas"]["AnswerMessage"];
             /**
-             * Finish Reason
              * @description `length` if the answer was interrupted.
              * @enum {string}
              */
             finish_reason: "stop" | "length";
-            /** Logprobs */
             logprobs: null;
         };
-        /**
-         * ChooseVersionIn
-         * @description Which version to show.
-         */
+        /** @description Which version to show. */
         ChooseVersionIn: {
-            /**
-             * Key
-             * @description Your own id for this request. Repeating it with the same key has no effect.
-             */
+            /** @description Your own id for this request. Repeating it with the same key has no effect. */
             key?: string | null;
-            /**
-             * Seq
-             * @description The number of the message whose versions these are.
-             */
+            /** @description The number of the message whose versions these are. */
             seq: number;
-            /**
-             * Version
-             * @description The number of the version, from 1.
-             */
+            /** @description The number of the version, from 1. */
             version: number;
         };
-        /**
-         * CommandIn
-         * @description A slash command to run.
-         */
+        /** @description A slash command to run. */
         CommandIn: {
-            /**
-             * Text
-             * @example /new Trip to Lisbon
-             */
+            /** @example /new Trip to Lisbon */
             text: string;
-            /** Key */
             key: string;
-            /**
-             * Session Id
-             * @description The conversation to run it in.
-             */
+            /** @description The conversation to run it in. */
             session_id?: string | null;
         };
-        /**
-         * CommandJson
-         * @description A slash command.
-         */
+        /** @description A slash command. */
         CommandJson: {
-            /** Name */
             name: string;
-            /** Usage */
             usage: string;
-            /** Summary */
             summary: string;
         };
-        /**
-         * CommandsJson
-         * @description The slash commands that you can use.
-         */
+        /** @description The slash commands that you can use. */
         CommandsJson: {
-            /** Commands */
             commands: components["schemas"]["CommandJson"][];
         };
-        /**
-         * CompactIn
-         * @description Options for the summary.
-         */
+        /** @description Options for the summary. */
         CompactIn: {
-            /**
-             * Focus
-             * @description What the summary should keep in particular.
-             */
+            /** @description What the summary should keep in particular. */
             focus?: string | null;
-            /** Key */
             key?: string | null;
         };
-        /**
-         * CompletionUsage
-         * @description Tokens used, as reported by the provider.
-         */
+        /** @description Tokens used, as reported by the provider. */
         CompletionUsage: {
-            /** Prompt Tokens */
             prompt_tokens: number;
-            /** Completion Tokens */
             completion_tokens: number;
-            /** Total Tokens */
             total_tokens: number;
-            /** Prompt Tokens Details */
             prompt_tokens_details: {
                 [key: string]: number;
             };
-            /** Completion Tokens Details */
             completion_tokens_details: {
                 [key: string]: number;
             };
         };
-        /**
-         * ConnectionTestJson
-         * @description The result of a test of the connection.
-         */
+        /** @description The result of a test of the connection. */
         ConnectionTestJson: {
-            /**
-             * Finished At
-             * Format: date-time
-             */
+            /** Format: date-time */
             finished_at: string;
-            /**
-             * Seconds
-             * @description How long it took.
-             */
+            /** @description How long it took. */
             seconds: number;
-            /**
-             * Error
-             * @description Why it failed, in words; null if it worked, or waits to be linked.
-             */
+            /** @description Why it failed, in words; null if it worked, or waits to be linked. */
             error: string | null;
         };
-        /**
-         * ConversationJson
-         * @description A conversation, as you see it.
-         */
+        /** @description A conversation, as you see it. */
         ConversationJson: {
-            /**
-             * Id
-             * @example 20261115_081200_1a2b3c4d
-             */
+            /** @example 20261115_081200_1a2b3c4d */
             id: string;
-            /**
-             * Title
-             * @description The title that a person chose; unique for its owner.
-             */
+            /** @description The title that a person chose; unique for its owner. */
             title: string | null;
-            /**
-             * Auto Title
-             * @description The first words, or a model's title after the first answer. Null before the first words.
-             */
+            /** @description The first words, or a model's title after the first answer. Null before the first words. */
             auto_title: string | null;
-            /**
-             * Display Name
-             * @description What to call the conversation: its title, its automatic title or the name of its chat.
-             */
+            /** @description What to call the conversation: its title, its automatic title or the name of its chat. */
             display_name: string;
-            /** Preview */
             preview: string;
-            /** Platform */
             platform: string;
-            /**
-             * Chat Type
-             * @enum {string}
-             */
+            /** @enum {string} */
             chat_type: "dm" | "group" | "channel" | "thread";
-            /**
-             * Shared
-             * @description Several people take part.
-             */
+            /** @description Several people take part. */
             shared: boolean;
             source: components["schemas"]["ChatSourceJson"];
-            /** Message Count */
             message_count: number;
-            /**
-             * Tool Call Count
-             * @description How many tool calls the agent has made here, including undone ones.
-             */
+            /** @description How many tool calls the agent has made here, including undone ones. */
             tool_call_count: number;
-            /**
-             * Is First Contact
-             * @description It is the first conversation with its person or, if several people take part, in its chat.
-             */
+            /** @description It is the first conversation with its person or, if several people take part, in its chat. */
             is_first_contact: boolean;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Active At
-             * @description When it was last active; null while it is empty. Lists leave empty conversations out.
-             */
+            /** @description When it was last active; null while it is empty. Lists leave empty conversations out. */
             active_at: string | null;
-            /** Ended At */
             ended_at: string | null;
-            /**
-             * End Reason
-             * @description Why it has ended: `idle` and `daily` by the reset policy, the others because its chat moved on.
-             */
+            /** @description Why it has ended: `idle` and `daily` by the reset policy, the others because its chat moved on. */
             end_reason: ("idle" | "daily" | "manual" | "forced" | "switched" | "restored") | null;
-            /** Pinned */
             pinned: boolean;
-            /** Archived */
             archived: boolean;
-            /** Project Id */
             project_id: string | null;
-            /**
-             * Parent Id
-             * @description The conversation that this one was forked from.
-             */
+            /** @description The conversation that this one was forked from. */
             parent_id: string | null;
-            /**
-             * Model
-             * @description The model that answered last.
-             */
+            /** @description The model that answered last. */
             model: string | null;
-            /**
-             * Model Provider
-             * @description The provider of the model that answered last; null if unknown.
-             */
+            /** @description The provider of the model that answered last; null if unknown. */
             model_provider: string | null;
-            /**
-             * Chosen Model
-             * @description The model chosen for this conversation; null for that of its profile, or else the default.
-             */
+            /** @description The model chosen for this conversation; null for that of its profile, or else the default. */
             chosen_model: string | null;
-            /**
-             * Profile
-             * @description The name of the profile chosen for this conversation; null for the default.
-             */
+            /** @description The name of the profile chosen for this conversation; null for the default. */
             profile: string | null;
-            /**
-             * Personality
-             * @description The name of the personality chosen for this conversation.
-             */
+            /** @description The name of the personality chosen for this conversation. */
             personality: string | null;
-            /**
-             * Workspace
-             * @description The folder or topic of this conversation, which the agent is told.
-             */
+            /** @description The folder or topic of this conversation, which the agent is told. */
             workspace: string | null;
             /** @description The busy policy chosen for this conversation; null for the server's setting. */
             busy_policy: components["schemas"]["BusyPolicy"] | null;
-            /**
-             * Disabled Toolsets
-             * @description Names of the toolsets that are turned off in this conversation.
-             */
+            /** @description Names of the toolsets that are turned off in this conversation. */
             disabled_toolsets: string[];
-            /**
-             * Running
-             * @description The agent is responding.
-             */
+            /** @description The agent is responding. */
             running: boolean;
-            /**
-             * Queued
-             * @description How many messages are queued.
-             */
+            /** @description How many messages are queued. */
             queued: number;
-            /**
-             * Last Seq
-             * @description The number of the last event in the log.
-             */
+            /** @description The number of the last event in the log. */
             last_seq: number;
-            /**
-             * Read Seq
-             * @description The number of the last event that you have read.
-             */
+            /** @description The number of the last event that you have read. */
             read_seq: number;
-            /**
-             * Context Tokens
-             * @description How many tokens the model received for the last answer; 0 if unknown, for example after a compaction.
-             */
+            /** @description How many tokens the model received for the last answer; 0 if unknown, for example after a compaction. */
             context_tokens: number;
             usage: components["schemas"]["ConversationUsageJson"];
-            /**
-             * Reachable
-             * @description Answers can be delivered to the chat that the conversation comes from.
-             */
+            /** @description Answers can be delivered to the chat that the conversation comes from. */
             reachable: boolean;
-            /**
-             * Owner Name
-             * @description The name of the person it belongs to; only in requests with `all`.
-             */
+            /** @description The name of the person it belongs to; only in requests with `all`. */
             owner_name: string | null;
         };
-        /**
-         * ConversationUsageJson
-         * @description Tokens that a conversation used, and their cost.
-         */
+        /** @description Tokens that a conversation used, and their cost. */
         ConversationUsageJson: {
-            /** Input Tokens */
             input_tokens: number;
-            /** Output Tokens */
             output_tokens: number;
-            /** Cache Read Tokens */
             cache_read_tokens: number;
-            /** Cache Write Tokens */
             cache_write_tokens: number;
-            /** Reasoning Tokens */
             reasoning_tokens: number;
-            /**
-             * Cost Usd
-             * @description The cost in US dollars; null if it is unknown.
-             */
+            /** @description The cost in US dollars; null if it is unknown. */
             cost_usd: string | null;
-            /**
-             * Unpriced Turns
-             * @description Turns whose cost is unknown and not part of `cost_usd`.
-             */
+            /** @description Turns whose cost is unknown and not part of `cost_usd`. */
             unpriced_turns: number;
-            /**
-             * Cost Status
-             * @enum {string}
-             */
+            /** @enum {string} */
             cost_status: "unknown" | "estimated" | "actual";
         };
-        /**
-         * ConversationsJson
-         * @description A page of conversations, newest first.
-         */
+        /** @description A page of conversations, newest first. */
         ConversationsJson: {
-            /** Sessions */
             sessions: components["schemas"]["ConversationJson"][];
-            /**
-             * Next Cursor
-             * @description Pass this to get the next page; null on the last page. Any page may have fewer than `limit` items.
-             */
+            /** @description Pass this to get the next page; null on the last page. Any page may have fewer than `limit` items. */
             next_cursor: string | null;
         };
         /**
-         * CostBasis
          * @description What an estimated cost is based on.
          * @enum {string}
          */
         CostBasis: "runs" | "estimate" | "unknown";
-        /**
-         * DeliveriesJson
-         * @description A page of a conversation's deliveries, oldest first.
-         */
+        /** @description A page of a conversation's deliveries, oldest first. */
         DeliveriesJson: {
-            /** Deliveries */
             deliveries: components["schemas"]["DeliveryJson"][];
-            /**
-             * Total
-             * @description How many deliveries the conversation has in all.
-             */
+            /** @description How many deliveries the conversation has in all. */
             total: number;
-            /**
-             * Next Cursor
-             * @description Pass this as `cursor` to get the deliveries before these; null if there are none.
-             */
+            /** @description Pass this as `cursor` to get the deliveries before these; null if there are none. */
             next_cursor: string | null;
         };
-        /**
-         * DeliveryJson
-         * @description An answer, or a message that a job or the agent sent, on its way to a chat platform.
-         */
+        /** @description An answer, or a message that a job or the agent sent, on its way to a chat platform. */
         DeliveryJson: {
-            /** Id */
             id: string;
-            /**
-             * Turn Id
-             * @description Only for answers.
-             */
+            /** @description Only for answers. */
             turn_id: string | null;
-            /**
-             * Input Seq
-             * @description The number of the message that is answered. Only for answers.
-             */
+            /** @description The number of the message that is answered. Only for answers. */
             input_seq: number | null;
-            /**
-             * Message Seq
-             * @description The number of the message itself, if it is not an answer.
-             */
+            /** @description The number of the message itself, if it is not an answer. */
             message_seq: number | null;
-            /**
-             * Quoted Seqs
-             * @description Messages quoted above the answer.
-             */
+            /** @description Messages quoted above the answer. */
             quoted_seqs: number[];
-            /** Platform */
             platform: string;
-            /**
-             * State
-             * @enum {string}
-             */
+            /** @enum {string} */
             state: "pending" | "sending" | "sent" | "uncertain" | "failed";
-            /**
-             * Error
-             * @description Why it failed, is uncertain or will be retried.
-             */
+            /** @description Why it failed, is uncertain or will be retried. */
             error: string | null;
             /**
-             * Created At
              * Format: date-time
              * @description When the answer was finished.
              */
             created_at: string;
-            /** Ended At */
             ended_at: string | null;
         };
-        /**
-         * DeliveryState
-         * @enum {string}
-         */
+        /** @enum {string} */
         DeliveryState: "pending" | "sending" | "sent" | "uncertain" | "failed";
-        /**
-         * DeviceJson
-         * @description A browser that is signed in to your account.
-         */
+        /** @description A browser that is signed in to your account. */
         DeviceJson: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
-            /**
-             * Sign In Method
-             * @description How it signed in: `link`, `password` or `passkey`.
-             */
+            /** @description How it signed in: `link`, `password` or `passkey`. */
             sign_in_method: string;
-            /**
-             * Ip Address
-             * @description The IP address that it signed in from.
-             */
+            /** @description The IP address that it signed in from. */
             ip_address: string;
-            /**
-             * Signed In At
-             * Format: date-time
-             */
+            /** Format: date-time */
             signed_in_at: string;
-            /**
-             * Last Seen At
-             * Format: date-time
-             */
+            /** Format: date-time */
             last_seen_at: string;
-            /**
-             * Is Current
-             * @description Whether this request comes from it.
-             */
+            /** @description Whether this request comes from it. */
             is_current: boolean;
         };
-        /**
-         * DevicesJson
-         * @description Browsers signed in to your account, newest first.
-         */
+        /** @description Browsers signed in to your account, newest first. */
         DevicesJson: {
-            /** Devices */
             devices: components["schemas"]["DeviceJson"][];
         };
-        /**
-         * EditIn
-         * @description A new version of an earlier message.
-         */
+        /** @description A new version of an earlier message. */
         EditIn: {
-            /**
-             * Seq
-             * @description The number of the message to replace.
-             */
+            /** @description The number of the message to replace. */
             seq: number;
-            /** Content */
             content: string | ({
                 [key: string]: unknown;
             } | string)[];
-            /** Key */
             key: string;
             busy_policy?: components["schemas"]["BusyPolicy"] | null;
-            /**
-             * Attachment Ids
-             * @description Ids of files to attach: those of the earlier message or others.
-             */
+            /** @description Ids of files to attach: those of the earlier message or others. */
             attachment_ids?: string[];
             /**
-             * Branch
              * @description Send it in a new conversation, with a copy of everything before it. Otherwise it replaces the message in place, and the other version is kept.
              * @default false
              */
             branch?: boolean;
         };
-        /**
-         * EditJson
-         * @description The conversation that the message was sent in, and what happened to it.
-         */
+        /** @description The conversation that the message was sent in, and what happened to it. */
         EditJson: {
             session: components["schemas"]["ConversationJson"];
             receipt: components["schemas"]["ReceiptJson"];
         };
-        /**
-         * ErasureIn
-         * @description The name of the person, typed to confirm.
-         */
+        /** @description The name of the person, typed to confirm. */
         ErasureIn: {
-            /** Name */
             name: string;
         };
-        /**
-         * ErasureJson
-         * @description A count of what was erased.
-         */
+        /** @description A count of what was erased. */
         ErasureJson: {
-            /**
-             * Counts
-             * @description How many there were of each kind.
-             */
+            /** @description How many there were of each kind. */
             counts: {
                 [key: string]: number;
             };
-            /** Ended At */
             ended_at: string | null;
         };
-        /**
-         * ErasurePreviewJson
-         * @description The person who would be erased, and how much would go.
-         */
+        /** @description The person who would be erased, and how much would go. */
         ErasurePreviewJson: {
-            /** Person Id */
             person_id: string;
-            /**
-             * Name
-             * @description Send it back to confirm.
-             */
+            /** @description Send it back to confirm. */
             name: string;
-            /**
-             * Counts
-             * @description How many there are of each kind: conversations, messages, files …
-             */
+            /** @description How many there are of each kind: conversations, messages, files … */
             counts: {
                 [key: string]: number;
             };
         };
-        /**
-         * ErrorBody
-         * @description An explanation of an error.
-         */
+        /** @description An explanation of an error. */
         ErrorBody: {
             /**
-             * Code
              * @description A stable identifier for programs.
              * @example session_not_found
              */
             code: string;
-            /**
-             * Message
-             * @description An explanation for people.
-             */
+            /** @description An explanation for people. */
             message: string;
-            /**
-             * Facts
-             * @description The values mentioned in the message, for programs.
-             */
+            /** @description The values mentioned in the message, for programs. */
             facts: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * ErrorDetail
-         * @description An explanation of an error.
-         */
+        /** @description An explanation of an error. */
         ErrorDetail: {
-            /** Message */
             message: string;
-            /** Type */
             type: string;
-            /** Param */
             param: string | null;
-            /** Code */
             code: string | null;
         };
-        /**
-         * ErrorOut
-         * @description An error. Every error response has this shape.
-         */
+        /** @description An error. Every error response has this shape. */
         ErrorOut: {
             error: components["schemas"]["ErrorBody"];
         };
         /**
-         * FindingCode
          * @description Everything that can be found: the code, what was checked, what was found, and how to fix it.
          * @enum {string}
          */
         FindingCode: "check_failed" | "check_broken" | "checks_not_started" | "checks_too_slow" | "checks_without_result" | "versions" | "clock_wrong" | "clock_differs" | "clock_agrees" | "clock" | "time_zone" | "server_runs" | "server_problem" | "server_silent" | "server_stopped" | "turns_waiting" | "port_free" | "port_taken" | "sandbox" | "sandbox_missing" | "documents_contained" | "documents_not_contained" | "configuration_valid" | "configuration_missing" | "configuration_problem" | "setting_problem" | "home_missing" | "home_not_folder" | "home_of_other_user" | "home_not_writable" | "home_private" | "home_readable" | "disk_full" | "disk_small" | "disk" | "backup_missing" | "backup_old" | "backup" | "files_missing" | "files" | "database_missing" | "database_driver_missing" | "database_old" | "database" | "database_too_new" | "database_damaged" | "database_error" | "integrity_ok" | "integrity_problem" | "integrity_repairable" | "platforms_none" | "account_problem" | "account_idle" | "account_failed" | "account_runs" | "account_warning" | "deliveries_failed" | "sign_in_failed" | "sign_in_too_slow" | "sign_in_error" | "sign_in_warning" | "sign_in" | "model_unusable" | "model_demo" | "model_not_tried" | "model_too_slow" | "model_over_budget" | "model_failed" | "model_empty" | "model_answers";
-        /**
-         * FindingJson
-         * @description The result of a check.
-         */
+        /** @description The result of a check. */
         FindingJson: {
             /** @description A stable identifier for programs. */
             code: components["schemas"]["FindingCode"];
-            /** Subject */
             subject: string;
-            /**
-             * Severity
-             * @enum {string}
-             */
+            /** @enum {string} */
             severity: "ok" | "warning" | "problem";
-            /** Text */
             text: string;
-            /**
-             * Fix
-             * @description How to fix it: a command, or a key of the settings with what to write there.
-             */
+            /** @description How to fix it: a command, or a key of the settings with what to write there. */
             fix: string | null;
-            /**
-             * Facts
-             * @description The values mentioned in `text` and `fix`, for programs.
-             */
+            /** @description The values mentioned in `text` and `fix`, for programs. */
             facts: {
                 [key: string]: string;
             };
         };
-        /**
-         * ForkIn
-         * @description The message to branch off at, and the title of the new conversation.
-         */
+        /** @description The message to branch off at, and the title of the new conversation. */
         ForkIn: {
-            /**
-             * Up To Seq
-             * @description Copy everything up to the turn of this message, inclusive; null copies everything.
-             */
+            /** @description Copy everything up to the turn of this message, inclusive; null copies everything. */
             up_to_seq?: number | null;
-            /** Title */
             title?: string | null;
         };
-        /**
-         * FormFieldJson
-         * @description A text that a form asks for, besides the fields that have a place of their own there.
-         */
+        /** @description A text that a form asks for, besides the fields that have a place of their own there. */
         FormFieldJson: {
-            /** Name */
             name: string;
-            /** Label */
             label: string;
-            /** Help */
             help: string;
-            /** Max Chars */
             max_chars: number;
         };
         /**
-         * Grant
          * @description The access that an approval gives to the account that asked.
          * @enum {string}
          */
         Grant: "member" | "guest" | "me";
-        /**
-         * HealthDetailsJson
-         * @description The result of `palaver doctor`.
-         */
+        /** @description The result of `palaver doctor`. */
         HealthDetailsJson: {
-            /**
-             * Ok
-             * @description Whether there are no problems; there may be warnings.
-             */
+            /** @description Whether there are no problems; there may be warnings. */
             ok: boolean;
-            /** Findings */
             findings: components["schemas"]["FindingJson"][];
-            /** Version */
             version: string;
-            /**
-             * Checked At
-             * Format: date-time
-             */
+            /** Format: date-time */
             checked_at: string;
-            /** Duration Seconds */
             duration_seconds: number;
         };
-        /**
-         * HealthJson
-         * @description The health of the server.
-         */
+        /** @description The health of the server. */
         HealthJson: {
-            /**
-             * Status
-             * @constant
-             */
+            /** @constant */
             status: "ok";
-            /** Version */
             version: string;
         };
-        /**
-         * HomeChannelJson
-         * @description The default chat of a platform, from config.yaml or chosen with `/sethome`.
-         */
+        /** @description The default chat of a platform, from config.yaml or chosen with `/sethome`. */
         HomeChannelJson: {
-            /**
-             * Name
-             * @description For people to read; empty if it is not known.
-             */
+            /** @description For people to read; empty if it is not known. */
             name: string;
-            /**
-             * Target
-             * @description Where deliveries to the platform go, such as `telegram:42`.
-             */
+            /** @description Where deliveries to the platform go, such as `telegram:42`. */
             target: string;
         };
-        /**
-         * ImportJson
-         * @description A file that was uploaded to import it, and what has become of it.
-         */
+        /** @description A file that was uploaded to import it, and what has become of it. */
         ImportJson: {
-            /**
-             * Id
-             * @example imp_0123456789abcdef
-             */
+            /** @example imp_0123456789abcdef */
             id: string;
-            /** Name */
             name: string;
-            /**
-             * Size
-             * @description In bytes.
-             */
+            /** @description In bytes. */
             size: number;
-            /** Created At */
             created_at: string;
-            /**
-             * State
-             * @enum {string}
-             */
+            /** @enum {string} */
             state: "checking" | "ready" | "importing" | "done" | "failed";
-            /**
-             * Format
-             * @description `chatgpt`, `claude`, `open-webui` or `palaver`, once it is recognized.
-             */
+            /** @description `chatgpt`, `claude`, `open-webui` or `palaver`, once it is recognized. */
             format: string | null;
-            /**
-             * Progress
-             * @description The conversations that were looked at or imported so far.
-             */
+            /** @description The conversations that were looked at or imported so far. */
             progress: number;
-            /**
-             * Total
-             * @description All conversations in the file, if that is known.
-             */
+            /** @description All conversations in the file, if that is known. */
             total: number | null;
             /** @description What would come in (`ready`), or has come in (`done`). */
             report: components["schemas"]["ReportJson"] | null;
             /** @description Why it failed. */
             error: components["schemas"]["ErrorBody"] | null;
         };
-        /**
-         * ImportsJson
-         * @description Your imports of the last day, and how large a file may be.
-         */
+        /** @description Your imports of the last day, and how large a file may be. */
         ImportsJson: {
-            /** Imports */
             imports: components["schemas"]["ImportJson"][];
-            /** Max Bytes */
             max_bytes: number;
         };
-        /**
-         * InvitationJson
-         * @description A person, and the sign-in link to send them.
-         */
+        /** @description A person, and the sign-in link to send them. */
         InvitationJson: {
             person: components["schemas"]["MemberJson"];
             link: components["schemas"]["SignInLinkJson"];
         };
-        /**
-         * JobDetailsJson
-         * @description A job, and what it means.
-         */
+        /** @description A job, and what it means. */
         JobDetailsJson: {
-            /** Name */
             name: string;
-            /** Prompt */
             prompt: string;
             /**
-             * Schedule
              * @description As it is stored.
              * @example 0 7 * * MON-FRI
              */
             schedule: string;
             /**
-             * Words
              * @description The schedule in words, with the time zone.
              * @example every weekday at 07:00 (Europe/Vienna)
              */
             words: string;
-            /** Timezone */
             timezone: string;
-            /**
-             * Runs Left
-             * @description Scheduled runs that are left; null: without end.
-             */
+            /** @description Scheduled runs that are left; null: without end. */
             runs_left: number | null;
-            /**
-             * Model
-             * @description The model that it has chosen; null: the default.
-             */
+            /** @description The model that it has chosen; null: the default. */
             model: string | null;
-            /** Profile */
             profile: string | null;
-            /** Id */
             id: string;
-            /**
-             * Person Id
-             * @description On whose behalf it runs.
-             */
+            /** @description On whose behalf it runs. */
             person_id: string;
-            /** Person Name */
             person_name: string;
-            /** Targets */
             targets: string[];
-            /**
-             * Toolsets
-             * @description The toolsets that its runs may use.
-             */
+            /** @description The toolsets that its runs may use. */
             toolsets: string[];
             state: components["schemas"]["JobState"];
-            /**
-             * State Reason
-             * @description Why it is paused or has ended, if there is more to say.
-             */
+            /** @description Why it is paused or has ended, if there is more to say. */
             state_reason: string | null;
-            /**
-             * Has Proposed Change
-             * @description The agent has proposed a change that waits for confirmation.
-             */
+            /** @description The agent has proposed a change that waits for confirmation. */
             has_proposed_change: boolean;
-            /**
-             * Asked At
-             * @description When you were asked to confirm what the agent has proposed.
-             */
+            /** @description When you were asked to confirm what the agent has proposed. */
             asked_at: string | null;
-            /**
-             * Next Slot
-             * @description Its next scheduled time; null unless it is active.
-             */
+            /** @description Its next scheduled time; null unless it is active. */
             next_slot: string | null;
-            /**
-             * Failure Count
-             * @description How many runs have failed in a row.
-             */
+            /** @description How many runs have failed in a row. */
             failure_count: number;
-            /**
-             * Origin Platform
-             * @description Where it was made.
-             */
+            /** @description Where it was made. */
             origin_platform: string;
-            /**
-             * Origin Session Id
-             * @description The conversation in which it was made.
-             */
+            /** @description The conversation in which it was made. */
             origin_session_id: string | null;
             last_run: components["schemas"]["LastRunJson"] | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
+            /** Format: date-time */
             updated_at: string;
             preview: components["schemas"]["JobPreviewJson"];
             /** @description The job as it would be with the change that the agent proposes. */
             proposed_change: components["schemas"]["JobPreviewJson"] | null;
         };
         /**
-         * JobFieldsIn
          * @description The fields of a job.
          *
          *     In a change, a field that is missing or null stays as it is; null resets the model, the profile and `repeat`.
          */
         JobFieldsIn: {
-            /**
-             * Name
-             * @description Its name; by default the first words of the prompt.
-             */
+            /** @description Its name; by default the first words of the prompt. */
             name?: string | null;
-            /**
-             * Prompt
-             * @description What the agent should do.
-             */
+            /** @description What the agent should do. */
             prompt?: string | null;
             /**
-             * Schedule
              * @description When it runs: `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
              * @example 0 7 * * MON-FRI
              */
             schedule?: string | null;
             /**
-             * Timezone
              * @description An IANA time zone, such as Europe/Berlin; yours by default.
              * @example Europe/Vienna
              */
             timezone?: string | null;
-            /**
-             * Targets
-             * @description Where the answer goes: `origin` (where the job is made, the default), `local` (a file), a platform (its home channel) or `platform:chat[:thread]`.
-             */
+            /** @description Where the answer goes: `origin` (where the job is made, the default), `local` (a file), a platform (its home channel) or `platform:chat[:thread]`. */
             targets?: string[] | null;
-            /**
-             * Toolsets
-             * @description The toolsets that its runs may use; `history` and `memory` by default, if you may use them.
-             */
+            /** @description The toolsets that its runs may use; `history` and `memory` by default, if you may use them. */
             toolsets?: string[] | null;
-            /**
-             * Repeat
-             * @description How many scheduled runs it has; 0: without end.
-             */
+            /** @description How many scheduled runs it has; 0: without end. */
             repeat?: number | null;
-            /**
-             * Model
-             * @description The model; `default` for the default.
-             */
+            /** @description The model; `default` for the default. */
             model?: string | null;
-            /**
-             * Profile
-             * @description A profile of the settings; `default` for none.
-             */
+            /** @description A profile of the settings; `default` for none. */
             profile?: string | null;
         };
-        /**
-         * JobIn
-         * @description A new job. `prompt` and `schedule` are required.
-         */
+        /** @description A new job. `prompt` and `schedule` are required. */
         JobIn: {
-            /**
-             * Name
-             * @description Its name; by default the first words of the prompt.
-             */
+            /** @description Its name; by default the first words of the prompt. */
             name?: string | null;
-            /**
-             * Prompt
-             * @description What the agent should do.
-             */
+            /** @description What the agent should do. */
             prompt?: string | null;
             /**
-             * Schedule
              * @description When it runs: `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
              * @example 0 7 * * MON-FRI
              */
             schedule?: string | null;
             /**
-             * Timezone
              * @description An IANA time zone, such as Europe/Berlin; yours by default.
              * @example Europe/Vienna
              */
             timezone?: string | null;
-            /**
-             * Targets
-             * @description Where the answer goes: `origin` (where the job is made, the default), `local` (a file), a platform (its home channel) or `platform:chat[:thread]`.
-             */
+            /** @description Where the answer goes: `origin` (where the job is made, the default), `local` (a file), a platform (its home channel) or `platform:chat[:thread]`. */
             targets?: string[] | null;
-            /**
-             * Toolsets
-             * @description The toolsets that its runs may use; `history` and `memory` by default, if you may use them.
-             */
+            /** @description The toolsets that its runs may use; `history` and `memory` by default, if you may use them. */
             toolsets?: string[] | null;
-            /**
-             * Repeat
-             * @description How many scheduled runs it has; 0: without end.
-             */
+            /** @description How many scheduled runs it has; 0: without end. */
             repeat?: number | null;
-            /**
-             * Model
-             * @description The model; `default` for the default.
-             */
+            /** @description The model; `default` for the default. */
             model?: string | null;
-            /**
-             * Profile
-             * @description A profile of the settings; `default` for none.
-             */
+            /** @description A profile of the settings; `default` for none. */
             profile?: string | null;
-            /**
-             * Session Id
-             * @description The conversation in which it is made; its target `origin` leads there.
-             */
+            /** @description The conversation in which it is made; its target `origin` leads there. */
             session_id?: string | null;
         };
-        /**
-         * JobJson
-         * @description A job.
-         */
+        /** @description A job. */
         JobJson: {
-            /** Name */
             name: string;
-            /** Prompt */
             prompt: string;
             /**
-             * Schedule
              * @description As it is stored.
              * @example 0 7 * * MON-FRI
              */
             schedule: string;
             /**
-             * Words
              * @description The schedule in words, with the time zone.
              * @example every weekday at 07:00 (Europe/Vienna)
              */
             words: string;
-            /** Timezone */
             timezone: string;
-            /**
-             * Runs Left
-             * @description Scheduled runs that are left; null: without end.
-             */
+            /** @description Scheduled runs that are left; null: without end. */
             runs_left: number | null;
-            /**
-             * Model
-             * @description The model that it has chosen; null: the default.
-             */
+            /** @description The model that it has chosen; null: the default. */
             model: string | null;
-            /** Profile */
             profile: string | null;
-            /** Id */
             id: string;
-            /**
-             * Person Id
-             * @description On whose behalf it runs.
-             */
+            /** @description On whose behalf it runs. */
             person_id: string;
-            /** Person Name */
             person_name: string;
-            /** Targets */
             targets: string[];
-            /**
-             * Toolsets
-             * @description The toolsets that its runs may use.
-             */
+            /** @description The toolsets that its runs may use. */
             toolsets: string[];
             state: components["schemas"]["JobState"];
-            /**
-             * State Reason
-             * @description Why it is paused or has ended, if there is more to say.
-             */
+            /** @description Why it is paused or has ended, if there is more to say. */
             state_reason: string | null;
-            /**
-             * Has Proposed Change
-             * @description The agent has proposed a change that waits for confirmation.
-             */
+            /** @description The agent has proposed a change that waits for confirmation. */
             has_proposed_change: boolean;
-            /**
-             * Asked At
-             * @description When you were asked to confirm what the agent has proposed.
-             */
+            /** @description When you were asked to confirm what the agent has proposed. */
             asked_at: string | null;
-            /**
-             * Next Slot
-             * @description Its next scheduled time; null unless it is active.
-             */
+            /** @description Its next scheduled time; null unless it is active. */
             next_slot: string | null;
-            /**
-             * Failure Count
-             * @description How many runs have failed in a row.
-             */
+            /** @description How many runs have failed in a row. */
             failure_count: number;
-            /**
-             * Origin Platform
-             * @description Where it was made.
-             */
+            /** @description Where it was made. */
             origin_platform: string;
-            /**
-             * Origin Session Id
-             * @description The conversation in which it was made.
-             */
+            /** @description The conversation in which it was made. */
             origin_session_id: string | null;
             last_run: components["schemas"]["LastRunJson"] | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
+            /** Format: date-time */
             updated_at: string;
         };
-        /**
-         * JobOptionsJson
-         * @description What you can choose from when you make a job.
-         */
+        /** @description What you can choose from when you make a job. */
         JobOptionsJson: {
-            /**
-             * Timezone
-             * @description Your time zone, or the server's if you have chosen none.
-             */
+            /** @description Your time zone, or the server's if you have chosen none. */
             timezone: string;
-            /**
-             * Toolsets
-             * @description The toolsets that you can grant.
-             */
+            /** @description The toolsets that you can grant. */
             toolsets: components["schemas"]["NamedItemJson"][];
-            /** Default Toolsets */
             default_toolsets: string[];
-            /**
-             * Targets
-             * @description Targets to choose from; others can be written, too.
-             */
+            /** @description Targets to choose from; others can be written, too. */
             targets: components["schemas"]["NamedItemJson"][];
-            /**
-             * Fields
-             * @description What a job can have besides, as a text each.
-             */
+            /** @description What a job can have besides, as a text each. */
             fields: components["schemas"]["FormFieldJson"][];
         };
-        /**
-         * JobPreviewIn
-         * @description A new job or a change of one, to look at before it is made.
-         */
+        /** @description A new job or a change of one, to look at before it is made. */
         JobPreviewIn: {
-            /**
-             * Name
-             * @description Its name; by default the first words of the prompt.
-             */
+            /** @description Its name; by default the first words of the prompt. */
             name?: string | null;
-            /**
-             * Prompt
-             * @description What the agent should do.
-             */
+            /** @description What the agent should do. */
             prompt?: string | null;
             /**
-             * Schedule
              * @description When it runs: `30m` (once, in 30 minutes), `every 2h`, five fields of cron by the wall clock of the time zone, or a time such as `2026-12-24 18:00`.
              * @example 0 7 * * MON-FRI
              */
             schedule?: string | null;
             /**
-             * Timezone
              * @description An IANA time zone, such as Europe/Berlin; yours by default.
              * @example Europe/Vienna
              */
             timezone?: string | null;
-            /**
-             * Targets
-             * @description Where the answer goes: `origin` (where the job is made, the default), `local` (a file), a platform (its home channel) or `platform:chat[:thread]`.
-             */
+            /** @description Where the answer goes: `origin` (where the job is made, the default), `local` (a file), a platform (its home channel) or `platform:chat[:thread]`. */
             targets?: string[] | null;
-            /**
-             * Toolsets
-             * @description The toolsets that its runs may use; `history` and `memory` by default, if you may use them.
-             */
+            /** @description The toolsets that its runs may use; `history` and `memory` by default, if you may use them. */
             toolsets?: string[] | null;
-            /**
-             * Repeat
-             * @description How many scheduled runs it has; 0: without end.
-             */
+            /** @description How many scheduled runs it has; 0: without end. */
             repeat?: number | null;
-            /**
-             * Model
-             * @description The model; `default` for the default.
-             */
+            /** @description The model; `default` for the default. */
             model?: string | null;
-            /**
-             * Profile
-             * @description A profile of the settings; `default` for none.
-             */
+            /** @description A profile of the settings; `default` for none. */
             profile?: string | null;
-            /**
-             * Session Id
-             * @description The conversation in which it is made; its target `origin` leads there.
-             */
+            /** @description The conversation in which it is made; its target `origin` leads there. */
             session_id?: string | null;
-            /**
-             * Job Id
-             * @description The job that it changes.
-             */
+            /** @description The job that it changes. */
             job_id?: string | null;
         };
-        /**
-         * JobPreviewJson
-         * @description A job as it is or will be, in words.
-         */
+        /** @description A job as it is or will be, in words. */
         JobPreviewJson: {
-            /** Name */
             name: string;
-            /** Prompt */
             prompt: string;
             /**
-             * Schedule
              * @description As it is stored.
              * @example 0 7 * * MON-FRI
              */
             schedule: string;
             /**
-             * Words
              * @description The schedule in words, with the time zone.
              * @example every weekday at 07:00 (Europe/Vienna)
              */
             words: string;
-            /** Timezone */
             timezone: string;
-            /**
-             * Runs Left
-             * @description Scheduled runs that are left; null: without end.
-             */
+            /** @description Scheduled runs that are left; null: without end. */
             runs_left: number | null;
-            /**
-             * Model
-             * @description The model that it has chosen; null: the default.
-             */
+            /** @description The model that it has chosen; null: the default. */
             model: string | null;
-            /** Profile */
             profile: string | null;
-            /**
-             * Next Slots
-             * @description Its next times, at most three.
-             */
+            /** @description Its next times, at most three. */
             next_slots: string[];
-            /**
-             * Runs Per Day
-             * @description On average; null: it runs once.
-             */
+            /** @description On average; null: it runs once. */
             runs_per_day: number | null;
-            /**
-             * Cost Per Run Usd
-             * @description Estimated, in US dollars; null: unknown, which is not free.
-             */
+            /** @description Estimated, in US dollars; null: unknown, which is not free. */
             cost_per_run_usd: string | null;
-            /**
-             * Cost Per Day Usd
-             * @description Estimated, in US dollars; of a job that runs once, of its run. Null: unknown, which is not free.
-             */
+            /** @description Estimated, in US dollars; of a job that runs once, of its run. Null: unknown, which is not free. */
             cost_per_day_usd: string | null;
             /** @description `runs`: the average of its last runs. `estimate`: by the length of its prompt. `unknown`: the price of the model is not known. */
             cost_basis: components["schemas"]["CostBasis"];
-            /** Targets */
             targets: components["schemas"]["NamedItemJson"][];
-            /** Toolsets */
             toolsets: components["schemas"]["NamedItemJson"][];
-            /**
-             * Used Model
-             * @description The model that answers.
-             */
+            /** @description The model that answers. */
             used_model: string;
         };
         /**
-         * JobResult
          * @description What came out of a run that is done.
          * @enum {string}
          */
         JobResult: "answer" | "silent";
-        /**
-         * JobRunJson
-         * @description One run of a job: how it ended, what came out of it, and what was delivered.
-         */
+        /** @description One run of a job: how it ended, what came out of it, and what was delivered. */
         JobRunJson: {
-            /** Id */
             id: string;
             /**
-             * Slot
              * Format: date-time
              * @description The scheduled time; of a manual run, when it was asked for.
              */
             slot: string;
-            /**
-             * Slot Count
-             * @description More than 1: this many times from `slot` on were missed together.
-             */
+            /** @description More than 1: this many times from `slot` on were missed together. */
             slot_count: number;
             kind: components["schemas"]["JobRunKind"];
             state: components["schemas"]["JobRunState"];
-            /**
-             * Reason
-             * @description Why it failed, was missed or skipped.
-             */
+            /** @description Why it failed, was missed or skipped. */
             reason: string | null;
             /** @description `silent`: the agent had nothing to report, and nothing was sent. */
             result: components["schemas"]["JobResult"] | null;
-            /**
-             * Refused Tools
-             * @description Tools that the agent wanted to use and the job was not granted.
-             */
+            /** @description Tools that the agent wanted to use and the job was not granted. */
             refused_tools: string[];
-            /** Deliveries */
             deliveries: components["schemas"]["RunDeliveryJson"][];
-            /** Target Errors */
             target_errors: components["schemas"]["TargetErrorJson"][];
-            /**
-             * Session Id
-             * @description The conversation of the run.
-             */
+            /** @description The conversation of the run. */
             session_id: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Started At */
             started_at: string | null;
-            /** Ended At */
             ended_at: string | null;
         };
-        /**
-         * JobRunKind
-         * @enum {string}
-         */
+        /** @enum {string} */
         JobRunKind: "scheduled" | "manual";
-        /**
-         * JobRunState
-         * @enum {string}
-         */
+        /** @enum {string} */
         JobRunState: "queued" | "running" | "done" | "failed" | "missed" | "skipped";
-        /**
-         * JobRunsJson
-         * @description Runs of a job, the newest first.
-         */
+        /** @description Runs of a job, the newest first. */
         JobRunsJson: {
-            /** Runs */
             runs: components["schemas"]["JobRunJson"][];
         };
-        /**
-         * JobState
-         * @enum {string}
-         */
+        /** @enum {string} */
         JobState: "proposed" | "active" | "paused" | "ended";
-        /**
-         * JobsJson
-         * @description Jobs by name; with `all`, those of all people, the oldest first.
-         */
+        /** @description Jobs by name; with `all`, those of all people, the oldest first. */
         JobsJson: {
-            /** Jobs */
             jobs: components["schemas"]["JobJson"][];
-            /**
-             * Next Cursor
-             * @description Pass this to get the next page; null on the last page.
-             */
+            /** @description Pass this to get the next page; null on the last page. */
             next_cursor: string | null;
         };
-        /**
-         * LastRunJson
-         * @description The latest run of a job.
-         */
+        /** @description The latest run of a job. */
         LastRunJson: {
-            /** Id */
             id: string;
-            /**
-             * Slot
-             * Format: date-time
-             */
+            /** Format: date-time */
             slot: string;
             state: components["schemas"]["JobRunState"];
             result: components["schemas"]["JobResult"] | null;
-            /** Reason */
             reason: string | null;
-            /** Ended At */
             ended_at: string | null;
         };
-        /**
-         * LimitsIn
-         * @description Limits to set. A unit that you leave out stays as it is; null means no limit, whatever config.yaml says.
-         */
+        /** @description Limits to set. A unit that you leave out stays as it is; null means no limit, whatever config.yaml says. */
         LimitsIn: {
             /**
-             * Usd
              * @description In US dollars, with at most 6 decimals.
              * @example 2.50
              */
             usd?: string | null;
-            /** Tokens */
             tokens?: number | null;
         };
-        /**
-         * LinkAnswerIn
-         * @description Your answer to the link that waits.
-         */
+        /** @description Your answer to the link that waits. */
         LinkAnswerIn: {
-            /**
-             * Answer
-             * @enum {string}
-             */
+            /** @enum {string} */
             answer: "confirm" | "cancel";
         };
-        /**
-         * LinkCodeIn
-         * @description The code that your other account got with `/link`.
-         */
+        /** @description The code that your other account got with `/link`. */
         LinkCodeIn: {
-            /** Code */
             code: string;
         };
-        /**
-         * LinkCodeJson
-         * @description A code to send with `/link` from your other account. It is shown once.
-         */
+        /** @description A code to send with `/link` from your other account. It is shown once. */
         LinkCodeJson: {
-            /** Code */
             code: string;
-            /**
-             * Expires At
-             * Format: date-time
-             */
+            /** Format: date-time */
             expires_at: string;
         };
-        /**
-         * LinkJson
-         * @description The result of a code or an answer.
-         */
+        /** @description The result of a code or an answer. */
         LinkJson: {
-            /** Is Linked */
             is_linked: boolean;
             pending: components["schemas"]["PendingLinkJson"] | null;
-            /**
-             * Problem
-             * @description Why nothing came of it; `text` says it in words.
-             */
+            /** @description Why nothing came of it; `text` says it in words. */
             problem: ("already_linked" | "both_sign_in" | "changed" | "lower_role" | "no_account" | "nothing_waits" | "too_many" | "wrong_code") | null;
-            /**
-             * Text
-             * @description The same in words, as in a chat.
-             */
+            /** @description The same in words, as in a chat. */
             text: string;
         };
-        /**
-         * LinkSignInIn
-         * @description A sign-in link.
-         */
+        /** @description A sign-in link. */
         LinkSignInIn: {
-            /**
-             * Token
-             * @description The part of the link after `#`.
-             */
+            /** @description The part of the link after `#`. */
             token: string;
         };
-        /**
-         * LinkedAccountJson
-         * @description One of your chat accounts.
-         */
+        /** @description One of your chat accounts. */
         LinkedAccountJson: {
-            /** Platform */
             platform: string;
-            /** Account */
             account: string;
-            /**
-             * Is Linked
-             * @description Whether it was linked to your others, and gets back what it had when unlinked.
-             */
+            /** @description Whether it was linked to your others, and gets back what it had when unlinked. */
             is_linked: boolean;
         };
-        /**
-         * LinkingJson
-         * @description Instructions for linking a phone with an account. Only owners see it, and only while the account waits for it.
-         */
+        /** @description Instructions for linking a phone with an account. Only owners see it, and only while the account waits for it. */
         LinkingJson: {
-            /**
-             * Instructions
-             * @description In words: which app, which menu.
-             */
+            /** @description In words: which app, which menu. */
             instructions: string;
-            /**
-             * Qr Code
-             * @description A QR code to scan: a row of `1` (dark) and `0` (light) for each line. Draw it dark on light, with a margin of four squares.
-             */
+            /** @description A QR code to scan: a row of `1` (dark) and `0` (light) for each line. Draw it dark on light, with a margin of four squares. */
             qr_code: string[] | null;
-            /**
-             * Code
-             * @description A code to type on the phone.
-             */
+            /** @description A code to type on the phone. */
             code: string | null;
-            /**
-             * Expires At
-             * @description When it is replaced by a new one; null if that is not known.
-             */
+            /** @description When it is replaced by a new one; null if that is not known. */
             expires_at: string | null;
         };
-        /**
-         * LinksJson
-         * @description Your chat accounts, and the link that waits for you.
-         */
+        /** @description Your chat accounts, and the link that waits for you. */
         LinksJson: {
-            /** Accounts */
             accounts: components["schemas"]["LinkedAccountJson"][];
             pending: components["schemas"]["PendingLinkJson"] | null;
         };
-        /**
-         * LogEventJson
-         * @description One entry in a conversation's log.
-         */
+        /** @description One entry in a conversation's log. */
         LogEventJson: {
-            /**
-             * Seq
-             * @description The event's number in the log.
-             */
+            /** @description The event's number in the log. */
             seq: number;
-            /** Kind */
             kind: string;
-            /**
-             * At
-             * Format: date-time
-             */
+            /** Format: date-time */
             at: string;
-            /**
-             * Hidden
-             * @description It was hidden by an undo, an edit or another version. It is not deleted.
-             */
+            /** @description It was hidden by an undo, an edit or another version. It is not deleted. */
             hidden: boolean;
             /** @description The person who caused it. */
             person: components["schemas"]["NamedPersonJson"] | null;
             /** @description Only for kind `message`. */
             message: components["schemas"]["MessageJson"] | null;
-            /**
-             * Facts
-             * @description Details, for all other kinds.
-             */
+            /** @description Details, for all other kinds. */
             facts: {
                 [key: string]: unknown;
             };
             /** @description For a person's message that has several versions. Not on the live stream. */
             version?: components["schemas"]["VersionJson"] | null;
         };
-        /**
-         * LogPageJson
-         * @description A page of a conversation's log, oldest first.
-         */
+        /** @description A page of a conversation's log, oldest first. */
         LogPageJson: {
-            /** Events */
             events: components["schemas"]["LogEventJson"][];
-            /** Has More Before */
             has_more_before: boolean;
-            /** Has More After */
             has_more_after: boolean;
         };
-        /**
-         * LogProcessJson
-         * @description The process whose lines are listed. Other servers on the same database have their own.
-         */
+        /** @description The process whose lines are listed. Other servers on the same database have their own. */
         LogProcessJson: {
-            /** Id */
             id: string;
-            /** Host */
             host: string;
-            /** Pid */
             pid: number;
-            /**
-             * Started At
-             * Format: date-time
-             */
+            /** Format: date-time */
             started_at: string;
         };
-        /**
-         * LogRecordJson
-         * @description A line of the log. Secrets are removed from it; messages of people are never in it.
-         */
+        /** @description A line of the log. Secrets are removed from it; messages of people are never in it. */
         LogRecordJson: {
-            /** No */
             no: number;
-            /** At */
             at: string;
-            /** Level */
             level: string;
-            /** Logger */
             logger: string;
-            /** Event */
             event: string;
-            /** Fields */
             fields: {
                 [key: string]: string;
             };
         };
-        /**
-         * LogsJson
-         * @description Lines of the log, oldest first.
-         */
+        /** @description Lines of the log, oldest first. */
         LogsJson: {
             process: components["schemas"]["LogProcessJson"];
-            /** Records */
             records: components["schemas"]["LogRecordJson"][];
-            /**
-             * Cursor
-             * @description Pass this as `cursor` to get what is logged later.
-             */
+            /** @description Pass this as `cursor` to get what is logged later. */
             cursor: string;
-            /**
-             * Is Continued
-             * @description Whether these lines follow those before the given `cursor`. If not, they replace them: another process has answered, or more was logged meanwhile than is kept.
-             */
+            /** @description Whether these lines follow those before the given `cursor`. If not, they replace them: another process has answered, or more was logged meanwhile than is kept. */
             is_continued: boolean;
         };
-        /**
-         * MarkReadIn
-         * @description The last event that you have read.
-         */
+        /** @description The last event that you have read. */
         MarkReadIn: {
-            /**
-             * Seq
-             * @description The number of the last event that you have read.
-             */
+            /** @description The number of the last event that you have read. */
             seq: number;
         };
-        /**
-         * MeJson
-         * @description Your account, and the server that you are signed in to.
-         */
+        /** @description Your account, and the server that you are signed in to. */
         MeJson: {
             person: components["schemas"]["PersonJson"];
             sign_in_methods: components["schemas"]["SignInMethodsJson"];
-            /**
-             * Needs Welcome
-             * @description Whether the page should offer to choose a name and a way to sign in again. True after the first link, until you set a password, add a passkey or decline.
-             */
+            /** @description Whether the page should offer to choose a name and a way to sign in again. True after the first link, until you set a password, add a passkey or decline. */
             needs_welcome: boolean;
-            /** Version */
             version: string;
-            /**
-             * Command
-             * @description How to call Palaver in a terminal of the server.
-             */
+            /** @description How to call Palaver in a terminal of the server. */
             command: string;
             agent: components["schemas"]["AgentJson"];
-            /**
-             * Server Timezone
-             * @description The time zone of people who have chosen none.
-             */
+            /** @description The time zone of people who have chosen none. */
             server_timezone: string;
-            /**
-             * Skipped Steps
-             * @description The steps of setting up the server that you have skipped: `model`, `platform`.
-             */
+            /** @description The steps of setting up the server that you have skipped: `model`, `platform`. */
             skipped_steps: string[];
         };
-        /**
-         * MemberJson
-         * @description A person, as the owner sees them.
-         */
+        /** @description A person, as the owner sees them. */
         MemberJson: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
             role: components["schemas"]["Role"];
-            /**
-             * Timezone
-             * @description The person's time zone, an IANA name; null: the server's.
-             */
+            /** @description The person's time zone, an IANA name; null: the server's. */
             timezone: string | null;
-            /**
-             * Platforms
-             * @description The platforms that they have written on.
-             */
+            /** @description The platforms that they have written on. */
             platforms: string[];
-            /**
-             * Chat Accounts
-             * @description Their accounts on chat platforms.
-             */
+            /** @description Their accounts on chat platforms. */
             chat_accounts: components["schemas"]["ChatAccountJson"][];
             /** @description How they can sign in; null if they can't. */
             sign_in_methods: components["schemas"]["SignInMethodsJson"] | null;
-            /**
-             * Last Seen At
-             * @description When they last used the web page.
-             */
+            /** @description When they last used the web page. */
             last_seen_at: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Uses Terminal
-             * @description They use the terminal of the server, and therefore are always an owner.
-             */
+            /** @description They use the terminal of the server, and therefore are always an owner. */
             uses_terminal: boolean;
         };
-        /**
-         * MemoriesJson
-         * @description A page of memories, newest first.
-         */
+        /** @description A page of memories, newest first. */
         MemoriesJson: {
-            /** Memories */
             memories: components["schemas"]["MemoryJson"][];
-            /**
-             * Next Cursor
-             * @description Pass this to get the next page; null on the last page.
-             */
+            /** @description Pass this to get the next page; null on the last page. */
             next_cursor: string | null;
             agent: components["schemas"]["AgentMemoryJson"];
         };
-        /**
-         * MemoryIn
-         * @description A fact to remember.
-         */
+        /** @description A fact to remember. */
         MemoryIn: {
-            /**
-             * Text
-             * @example My cat is called Ada.
-             */
+            /** @example My cat is called Ada. */
             text: string;
         };
-        /**
-         * MemoryJson
-         * @description A memory: one fact that the agent remembers.
-         */
+        /** @description A memory: one fact that the agent remembers. */
         MemoryJson: {
-            /** Id */
             id: string;
-            /** Text */
             text: string;
-            /**
-             * Author Name
-             * @description The name of the person who saved it in its current form, if known.
-             */
+            /** @description The name of the person who saved it in its current form, if known. */
             author_name: string | null;
-            /** Is Author */
             is_author: boolean;
             /**
-             * Created At
              * Format: date-time
              * @description When it was saved in its current form.
              */
             created_at: string;
-            /**
-             * Shared
-             * @description It belongs to a chat with several people; changing it changes it for all of them.
-             */
+            /** @description It belongs to a chat with several people; changing it changes it for all of them. */
             shared: boolean;
-            /**
-             * Other Names
-             * @description Names of other people who can see it; at most ten.
-             */
+            /** @description Names of other people who can see it; at most ten. */
             other_names: string[];
-            /**
-             * Other Count
-             * @description How many other people can see it.
-             */
+            /** @description How many other people can see it. */
             other_count: number;
             /** @description `person`: a person wrote or edited it; `agent`: the agent saved it during a conversation; `learned`: the agent learned it from a conversation that had ended or was compacted. */
             origin: components["schemas"]["MemoryOrigin"];
-            /**
-             * Session Id
-             * @description The conversation that it is from, if you can see that one.
-             */
+            /** @description The conversation that it is from, if you can see that one. */
             session_id: string | null;
         };
         /**
-         * MemoryOrigin
          * @description How a memory came about.
          * @enum {string}
          */
         MemoryOrigin: "person" | "agent" | "learned";
-        /**
-         * MessageIn
-         * @description A message to send.
-         */
+        /** @description A message to send. */
         MessageIn: {
-            /**
-             * Content
-             * @description Text, or a list of parts: text, `{type: text, text}`, or a file you uploaded, `{type: attachment, id}`.
-             */
+            /** @description Text, or a list of parts: text, `{type: text, text}`, or a file you uploaded, `{type: attachment, id}`. */
             content: string | ({
                 [key: string]: unknown;
             } | string)[];
-            /**
-             * Key
-             * @description Your own id for this message. Sending it again with the same key has no effect.
-             */
+            /** @description Your own id for this message. Sending it again with the same key has no effect. */
             key: string;
             /** @description What to do if the agent is still answering another message. */
             busy_policy?: components["schemas"]["BusyPolicy"] | null;
-            /**
-             * Attachment Ids
-             * @description Ids of uploaded files to attach.
-             */
+            /** @description Ids of uploaded files to attach. */
             attachment_ids?: string[];
             /**
              * @description `session`: the answer only appears in the conversation. `origin`: it is also sent to the chat that the conversation comes from, if that is `reachable`.
@@ -2154,1093 +3021,535 @@ export interface components {
              */
             reply_to?: components["schemas"]["ReplyTo"];
         };
-        /**
-         * MessageJson
-         * @description A message in the format that chat models use.
-         */
+        /** @description A message in the format that chat models use. */
         MessageJson: {
-            /**
-             * Role
-             * @enum {string}
-             */
+            /** @enum {string} */
             role: "system" | "user" | "assistant" | "tool";
-            /** Content */
             content: string | unknown[] | null;
             author?: components["schemas"]["AuthorJson"] | null;
-            /** Tool Calls */
             tool_calls?: unknown[] | null;
-            /** Tool Call Id */
             tool_call_id?: string | null;
-            /** Tool Name */
             tool_name?: string | null;
-            /** Reasoning */
             reasoning?: string | null;
-            /** Interrupted */
             interrupted?: boolean;
-            /** Is Error */
             is_error?: boolean;
-            /**
-             * Duration Ms
-             * @description For a tool result: how long the tool took. For the last message of an answer: how long the agent took to answer.
-             */
+            /** @description For a tool result: how long the tool took. For the last message of an answer: how long the agent took to answer. */
             duration_ms?: number | null;
-            /**
-             * Answers Seq
-             * @description The number of the message that this one answers.
-             */
+            /** @description The number of the message that this one answers. */
             answers_seq?: number | null;
-            /**
-             * Edited
-             * @description Its author has changed it on the platform. `message_edited` events have the texts before.
-             */
+            /** @description Its author has changed it on the platform. `message_edited` events have the texts before. */
             edited?: boolean;
-            /**
-             * Sent At
-             * @description When it was sent, as the platform says.
-             */
+            /** @description When it was sent, as the platform says. */
             sent_at?: string | null;
-            /**
-             * Context
-             * @description What was said in the group before it, and not to the agent. The agent sees it as a quote.
-             */
+            /** @description What was said in the group before it, and not to the agent. The agent sees it as a quote. */
             context?: components["schemas"]["QuotedMessageJson"][] | null;
             /** @description The message that it replies to. */
             replied_message?: components["schemas"]["QuotedMessageJson"] | null;
             /** @description Who sent it here, if it is neither a message nor an answer. */
             sent_by?: components["schemas"]["SentByJson"] | null;
         };
-        /**
-         * ModelJson
-         * @description A model.
-         */
+        /** @description A model. */
         ModelJson: {
-            /** Name */
             name: string;
-            /**
-             * Context Window
-             * @description The context window in tokens; null if unknown.
-             */
+            /** @description The context window in tokens; null if unknown. */
             context_window: number | null;
         };
-        /**
-         * ModelsJson
-         * @description The models that you can choose.
-         */
+        /** @description The models that you can choose. */
         ModelsJson: {
-            /** Models */
             models: components["schemas"]["ModelJson"][];
-            /** Default */
             default: string;
-            /**
-             * Compaction Percent
-             * @description How full a model's context may get before a summary of the conversation is made; null: never.
-             */
+            /** @description How full a model's context may get before a summary of the conversation is made; null: never. */
             compaction_percent: number | null;
-            /**
-             * Description
-             * @description Describes the agent that answers, and why it was chosen.
-             */
+            /** @description Describes the agent that answers, and why it was chosen. */
             description: string;
-            /**
-             * Are More Offered
-             * @description `GET /api/models/offered` may list more models.
-             */
+            /** @description `GET /api/models/offered` may list more models. */
             are_more_offered: boolean;
         };
-        /**
-         * MyAccountIn
-         * @description Changes to your account. Fields that you leave out stay as they are.
-         */
+        /** @description Changes to your account. Fields that you leave out stay as they are. */
         MyAccountIn: {
-            /** Name */
             name?: string | null;
             /**
-             * Timezone
              * @description An IANA name; null: the server's time zone.
              * @example Europe/Berlin
              */
             timezone?: string | null;
         };
-        /**
-         * NamedItemJson
-         * @description A target or a toolset, and what it is in words.
-         */
+        /** @description A target or a toolset, and what it is in words. */
         NamedItemJson: {
-            /** Name */
             name: string;
-            /** Words */
             words: string;
         };
-        /**
-         * NamedPersonJson
-         * @description A person: the id, and a name to show.
-         */
+        /** @description A person: the id, and a name to show. */
         NamedPersonJson: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
         };
-        /**
-         * NewPasskeyIn
-         * @description A new passkey.
-         */
+        /** @description A new passkey. */
         NewPasskeyIn: {
-            /** Name */
             name: string;
-            /**
-             * Credential
-             * @description The result of `navigator.credentials.create()` as JSON.
-             */
+            /** @description The result of `navigator.credentials.create()` as JSON. */
             credential: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * NewPasswordIn
-         * @description A new password.
-         */
+        /** @description A new password. */
         NewPasswordIn: {
-            /** Current Password */
             current_password?: string | null;
-            /** New Password */
             new_password: string;
         };
-        /**
-         * NewPersonIn
-         * @description A person to invite.
-         */
+        /** @description A person to invite. */
         NewPersonIn: {
-            /** Name */
             name: string;
             /** @default member */
             role?: components["schemas"]["Role"];
         };
-        /**
-         * NewProjectIn
-         * @description A new project.
-         */
+        /** @description A new project. */
         NewProjectIn: {
-            /** Name */
             name: string;
-            /**
-             * Color
-             * @example #3b82f6
-             */
+            /** @example #3b82f6 */
             color?: string | null;
         };
-        /**
-         * NewSavedPromptIn
-         * @description A new saved prompt.
-         */
+        /** @description A new saved prompt. */
         NewSavedPromptIn: {
-            /** Name */
             name: string;
-            /**
-             * Text
-             * @example Explain {{topic}} to {{audience}}.
-             */
+            /** @example Explain {{topic}} to {{audience}}. */
             text: string;
         };
-        /**
-         * NewSessionIn
-         * @description A new conversation.
-         */
+        /** @description A new conversation. */
         NewSessionIn: {
-            /** Title */
             title?: string | null;
-            /**
-             * Project
-             * @description One of your projects, by id or name.
-             */
+            /** @description One of your projects, by id or name. */
             project?: string | null;
-            /**
-             * Model
-             * @description The model to use; null for the default.
-             */
+            /** @description The model to use; null for the default. */
             model?: string | null;
-            /**
-             * Profile
-             * @description The name of the profile to use; null for the default.
-             */
+            /** @description The name of the profile to use; null for the default. */
             profile?: string | null;
-            /**
-             * Personality
-             * @description The name of the personality to use.
-             */
+            /** @description The name of the personality to use. */
             personality?: string | null;
-            /**
-             * Workspace
-             * @description A folder or topic that the agent is told: one line of text.
-             */
+            /** @description A folder or topic that the agent is told: one line of text. */
             workspace?: string | null;
-            /**
-             * Key
-             * @description Your own id for this request. Repeating it with the same key returns the same conversation.
-             */
+            /** @description Your own id for this request. Repeating it with the same key returns the same conversation. */
             key?: string | null;
         };
-        /**
-         * NewShareIn
-         * @description A new shared link.
-         */
+        /** @description A new shared link. */
         NewShareIn: {
-            /**
-             * Expires At
-             * @description null: never. Without it, as `web.shared_link_days` says.
-             */
+            /** @description null: never. Without it, as `web.shared_link_days` says. */
             expires_at?: string | null;
         };
-        /**
-         * NewTokenIn
-         * @description A new API token.
-         */
+        /** @description A new API token. */
         NewTokenIn: {
-            /** Name */
             name: string;
-            /** Scopes */
             scopes: components["schemas"]["Scope"][];
-            /** Expires In Days */
             expires_in_days?: number | null;
         };
-        /**
-         * NewTokenJson
-         * @description A new API token with its secret.
-         */
+        /** @description A new API token with its secret. */
         NewTokenJson: {
             token: components["schemas"]["TokenJson"];
-            /**
-             * Secret
-             * @description Shown only once: store it now.
-             */
+            /** @description Shown only once: store it now. */
             secret: string;
         };
-        /**
-         * NotesJson
-         * @description Notes about an import: how many, and the first of them.
-         */
+        /** @description Notes about an import: how many, and the first of them. */
         NotesJson: {
-            /** Count */
             count: number;
-            /** Listed */
             listed: string[];
         };
-        /**
-         * OfferedModelsJson
-         * @description The models of a provider, as it says itself.
-         */
+        /** @description The models of a provider, as it says itself. */
         OfferedModelsJson: {
-            /** Provider */
             provider: string;
-            /** Title */
             title: string;
-            /** Models */
             models: string[];
-            /**
-             * Error
-             * @description Why they are not known, in the words of the provider.
-             */
+            /** @description Why they are not known, in the words of the provider. */
             error: string | null;
         };
-        /**
-         * OpenAIError
-         * @description An error in OpenAI's format.
-         */
+        /** @description An error in OpenAI's format. */
         OpenAIError: {
             error: components["schemas"]["ErrorDetail"];
         };
-        /**
-         * OpenAIModel
-         * @description A model.
-         */
+        /** @description A model. */
         OpenAIModel: {
-            /** Id */
             id: string;
-            /**
-             * Object
-             * @constant
-             */
+            /** @constant */
             object: "model";
-            /** Created */
             created: number;
-            /** Owned By */
             owned_by: string;
         };
-        /**
-         * OpenAIModelList
-         * @description The available models.
-         */
+        /** @description The available models. */
         OpenAIModelList: {
-            /**
-             * Object
-             * @constant
-             */
+            /** @constant */
             object: "list";
-            /** Data */
             data: components["schemas"]["OpenAIModel"][];
         };
-        /**
-         * OwnAccountIn
-         * @description One of your chat accounts.
-         */
+        /** @description One of your chat accounts. */
         OwnAccountIn: {
-            /** Platform */
             platform: string;
-            /** Account */
             account: string;
         };
-        /**
-         * PairingRequestJson
-         * @description A stranger who asks for access. The stranger has a code, which is not shown here.
-         */
+        /** @description A stranger who asks for access. The stranger has a code, which is not shown here. */
         PairingRequestJson: {
-            /** Id */
             id: string;
-            /** Platform */
             platform: string;
-            /**
-             * Account
-             * @description The platform's own id of the stranger, which never changes.
-             */
+            /** @description The platform's own id of the stranger, which never changes. */
             account: string;
-            /**
-             * Name
-             * @description As the stranger calls themselves.
-             */
+            /** @description As the stranger calls themselves. */
             name: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Expires At
-             * Format: date-time
-             */
+            /** Format: date-time */
             expires_at: string;
         };
-        /**
-         * PairingRequestsJson
-         * @description Requests for access, the oldest first.
-         */
+        /** @description Requests for access, the oldest first. */
         PairingRequestsJson: {
-            /** Requests */
             requests: components["schemas"]["PairingRequestJson"][];
         };
-        /**
-         * PasskeyJson
-         * @description A passkey.
-         */
+        /** @description A passkey. */
         PasskeyJson: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
-            /**
-             * Site
-             * @description The host that it was created for; it works only there.
-             */
+            /** @description The host that it was created for; it works only there. */
             site: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Last Used At */
             last_used_at: string | null;
         };
-        /**
-         * PasskeySignInIn
-         * @description A passkey.
-         */
+        /** @description A passkey. */
         PasskeySignInIn: {
-            /**
-             * Credential
-             * @description The result of `navigator.credentials.get()` as JSON.
-             */
+            /** @description The result of `navigator.credentials.get()` as JSON. */
             credential: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * PasskeysJson
-         * @description Your passkeys, newest first.
-         */
+        /** @description Your passkeys, newest first. */
         PasskeysJson: {
-            /** Passkeys */
             passkeys: components["schemas"]["PasskeyJson"][];
         };
-        /**
-         * PasswordSignInIn
-         * @description A name and a password.
-         */
+        /** @description A name and a password. */
         PasswordSignInIn: {
-            /** Name */
             name: string;
-            /** Password */
             password: string;
         };
-        /**
-         * PendingLinkJson
-         * @description A link that waits until both sides have confirmed.
-         */
+        /** @description A link that waits until both sides have confirmed. */
         PendingLinkJson: {
-            /** Other Name */
             other_name: string;
-            /** Other Platform */
             other_platform: string;
-            /**
-             * Other Account
-             * @description Only of a chat account that has sent your code.
-             */
+            /** @description Only of a chat account that has sent your code. */
             other_account: string | null;
-            /**
-             * Is Issuer
-             * @description Whether you have asked for the code.
-             */
+            /** @description Whether you have asked for the code. */
             is_issuer: boolean;
-            /**
-             * Is Confirmed
-             * @description Whether you have confirmed.
-             */
+            /** @description Whether you have confirmed. */
             is_confirmed: boolean;
-            /** Is Other Confirmed */
             is_other_confirmed: boolean;
-            /**
-             * Shares
-             * @description How much you share, by kind.
-             */
+            /** @description How much you share, by kind. */
             shares: {
                 [key: string]: number;
             };
-            /**
-             * Gets
-             * @description How much you get; null until the other side has confirmed.
-             */
+            /** @description How much you get; null until the other side has confirmed. */
             gets: {
                 [key: string]: number;
             } | null;
             /** @description The role of both afterwards; null until the side that has it has confirmed. */
             role: components["schemas"]["Role"] | null;
-            /**
-             * Kept By
-             * @description The name of the person with whom everything new after the link stays.
-             */
+            /** @description The name of the person with whom everything new after the link stays. */
             kept_by: string;
-            /**
-             * Expires At
-             * Format: date-time
-             */
+            /** Format: date-time */
             expires_at: string;
         };
-        /**
-         * PeopleJson
-         * @description A page of people, newest first.
-         */
+        /** @description A page of people, newest first. */
         PeopleJson: {
-            /** People */
             people: components["schemas"]["MemberJson"][];
-            /** Next Cursor */
             next_cursor: string | null;
         };
-        /**
-         * PersonChangesIn
-         * @description Changes to a person. Fields that you leave out stay as they are.
-         */
+        /** @description Changes to a person. Fields that you leave out stay as they are. */
         PersonChangesIn: {
-            /** Name */
             name?: string | null;
             role?: components["schemas"]["Role"] | null;
         };
-        /**
-         * PersonJson
-         * @description A person.
-         */
+        /** @description A person. */
         PersonJson: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
             role: components["schemas"]["Role"];
-            /**
-             * Timezone
-             * @description The person's time zone, an IANA name; null: the server's.
-             */
+            /** @description The person's time zone, an IANA name; null: the server's. */
             timezone: string | null;
         };
-        /**
-         * PersonalityJson
-         * @description A personality: a style that is added to the agent's instructions.
-         */
+        /** @description A personality: a style that is added to the agent's instructions. */
         PersonalityJson: {
-            /** Name */
             name: string;
-            /** Instructions */
             instructions: string;
         };
-        /**
-         * PlatformAccountJson
-         * @description An account on a platform. Problems with deliveries are those of the last 24 hours.
-         */
+        /** @description An account on a platform. Problems with deliveries are those of the last 24 hours. */
         PlatformAccountJson: {
-            /**
-             * Since
-             * @description When it came into this state; null if it has never run.
-             */
+            /** @description When it came into this state; null if it has never run. */
             since: string | null;
-            /**
-             * Name
-             * @description Its name on the platform, such as `@palaver_bot`.
-             */
+            /** @description Its name on the platform, such as `@palaver_bot`. */
             name: string | null;
-            /**
-             * Warnings
-             * @description What is missing for it to work fully, in words.
-             */
+            /** @description What is missing for it to work fully, in words. */
             warnings: string[];
-            /**
-             * Details
-             * @description Versions, the age of a linked device and the like, in words.
-             */
+            /** @description Versions, the age of a linked device and the like, in words. */
             details: string[];
-            /**
-             * Last Message At
-             * @description When it last received a message.
-             */
+            /** @description When it last received a message. */
             last_message_at: string | null;
-            /**
-             * Error
-             * @description The last problem with the connection, in words.
-             */
+            /** @description The last problem with the connection, in words. */
             error: string | null;
-            /** Error At */
             error_at: string | null;
             /** @description How the latest test of the connection has ended. */
             last_test: components["schemas"]["ConnectionTestJson"] | null;
-            /** Platform */
             platform: string;
-            /**
-             * Account
-             * @description Its name in the settings; empty for the only one.
-             */
+            /** @description Its name in the settings; empty for the only one. */
             account: string;
-            /**
-             * Configured
-             * @description It is set up in the settings.
-             */
+            /** @description It is set up in the settings. */
             configured: boolean;
             /**
-             * State
              * @description `off`: no process runs it. `linking`: it waits until an owner links it with a phone, as `linking` says. `live`: it receives and sends. `deaf`: nothing was heard from the platform for too long, so it is connected again. `refused`: the platform refuses it, or its settings are not valid; `error` says why.
              * @enum {string}
              */
             state: "off" | "connecting" | "linking" | "live" | "deaf" | "refused";
             /** @description How to link it, while its state is `linking`. Tokens do not get it. */
             linking: components["schemas"]["LinkingJson"] | null;
-            /**
-             * Waiting
-             * @description Deliveries that are pending or being sent.
-             */
+            /** @description Deliveries that are pending or being sent. */
             waiting: number;
-            /**
-             * Uncertain
-             * @description Deliveries with unknown status: they may or may not have arrived.
-             */
+            /** @description Deliveries with unknown status: they may or may not have arrived. */
             uncertain: number;
-            /**
-             * Failed
-             * @description Deliveries that failed and will not be retried.
-             */
+            /** @description Deliveries that failed and will not be retried. */
             failed: number;
-            /**
-             * Delivery Error
-             * @description The error of the last failed or uncertain delivery.
-             */
+            /** @description The error of the last failed or uncertain delivery. */
             delivery_error: string | null;
-            /** Delivery Error At */
             delivery_error_at: string | null;
             /** @description The default chat of the platform, if it sends there. */
             home_channel: components["schemas"]["HomeChannelJson"] | null;
         };
-        /**
-         * PlatformFieldJson
-         * @description One setting of an account, for a form: `platforms.<platform>.settings.<name>`.
-         */
+        /** @description One setting of an account, for a form: `platforms.<platform>.settings.<name>`. */
         PlatformFieldJson: {
-            /** Name */
             name: string;
-            /** Label */
             label: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
+            /** @enum {string} */
             kind: "text" | "integer" | "number" | "boolean" | "choice";
-            /** Help */
             help: string;
-            /**
-             * Where
-             * @description Where to get the value.
-             */
+            /** @description Where to get the value. */
             where: string;
-            /** Is Secret */
             is_secret: boolean;
-            /** Is Required */
             is_required: boolean;
-            /** Is List */
             is_list: boolean;
-            /** Is Terminal Only */
             is_terminal_only: boolean;
-            /** Choices */
             choices: string[];
-            /** Pattern */
             pattern: string | null;
-            /** Minimum */
             minimum: number | null;
-            /** Maximum */
             maximum: number | null;
-            /** Default */
             default: unknown;
-            /**
-             * Variable
-             * @description The environment variable that can set it.
-             */
+            /** @description The environment variable that can set it. */
             variable: string | null;
         };
-        /**
-         * PlatformFormJson
-         * @description A platform that can be connected.
-         */
+        /** @description A platform that can be connected. */
         PlatformFormJson: {
-            /** Platform */
             platform: string;
-            /** Label */
             label: string;
-            /** Summary */
             summary: string;
-            /**
-             * Problem
-             * @description Why it can't be connected here, such as a package that is missing.
-             */
+            /** @description Why it can't be connected here, such as a package that is missing. */
             problem: string | null;
-            /**
-             * Steps
-             * @description How to connect it.
-             */
+            /** @description How to connect it. */
             steps: string[];
-            /**
-             * Needs Public Url
-             * @description The platform calls this server, so `web.public_url` has to be set.
-             */
+            /** @description The platform calls this server, so `web.public_url` has to be set. */
             needs_public_url: boolean;
-            /**
-             * Can Be Linked
-             * @description An account is linked with a QR code after it was saved.
-             */
+            /** @description An account is linked with a QR code after it was saved. */
             can_be_linked: boolean;
-            /** Fields */
             fields: components["schemas"]["PlatformFieldJson"][];
         };
-        /**
-         * PlatformsJson
-         * @description Accounts, sorted by platform and name.
-         */
+        /** @description Accounts, sorted by platform and name. */
         PlatformsJson: {
-            /** Accounts */
             accounts: components["schemas"]["PlatformAccountJson"][];
         };
-        /**
-         * PoliciesJson
-         * @description The default policies, and those of each platform that is set up or that you have used.
-         */
+        /** @description The default policies, and those of each platform that is set up or that you have used. */
         PoliciesJson: {
             default: components["schemas"]["PolicyJson"];
-            /** Platforms */
             platforms: components["schemas"]["PolicyJson"][];
         };
-        /**
-         * PolicyJson
-         * @description The policies of a platform.
-         */
+        /** @description The policies of a platform. */
         PolicyJson: {
-            /**
-             * Platform
-             * @description Null for all platforms without policies of their own.
-             */
+            /** @description Null for all platforms without policies of their own. */
             platform: string | null;
-            /**
-             * Reset Rules
-             * @description Empty if conversations never restart automatically.
-             */
+            /** @description Empty if conversations never restart automatically. */
             reset_rules: components["schemas"]["ResetRuleJson"][];
             /** @description What happens to a message that arrives while the agent is busy. */
             busy_policy: components["schemas"]["BusyPolicy"];
-            /** Busy Setting Key */
             busy_setting_key: string;
-            /** Is Busy Default */
             is_busy_default: boolean;
         };
-        /**
-         * ProfileJson
-         * @description A profile: the agent's instructions, model and tools for a kind of work.
-         */
+        /** @description A profile: the agent's instructions, model and tools for a kind of work. */
         ProfileJson: {
-            /** Name */
             name: string;
-            /**
-             * Title
-             * @description For people to read; empty: its name.
-             */
+            /** @description For people to read; empty: its name. */
             title: string;
-            /**
-             * Picture
-             * @description A small picture as a data URL.
-             */
+            /** @description A small picture as a data URL. */
             picture: string | null;
-            /** Description */
             description: string;
-            /**
-             * Model
-             * @description The model of its conversations; null for the default.
-             */
+            /** @description The model of its conversations; null for the default. */
             model: string | null;
-            /**
-             * Toolsets
-             * @description It has only these of the allowed toolsets; null for all of them.
-             */
+            /** @description It has only these of the allowed toolsets; null for all of them. */
             toolsets: string[] | null;
             /** @description When its conversations in chats restart; null: as those without a profile. */
             session_reset: components["schemas"]["ResetPolicyJson"] | null;
         };
-        /**
-         * ProfilesJson
-         * @description The profiles and personalities that conversations can choose.
-         */
+        /** @description The profiles and personalities that conversations can choose. */
         ProfilesJson: {
-            /** Profiles */
             profiles: components["schemas"]["ProfileJson"][];
-            /** Personalities */
             personalities: components["schemas"]["PersonalityJson"][];
         };
-        /**
-         * ProjectChangesIn
-         * @description Changes to a project. Fields that you leave out stay as they are.
-         */
+        /** @description Changes to a project. Fields that you leave out stay as they are. */
         ProjectChangesIn: {
-            /** Name */
             name?: string | null;
-            /** Color */
             color?: string | null;
-            /**
-             * Instructions
-             * @description Empty: without any.
-             */
+            /** @description Empty: without any. */
             instructions?: string | null;
         };
-        /**
-         * ProjectJson
-         * @description A project: a folder for conversations.
-         */
+        /** @description A project: a folder for conversations. */
         ProjectJson: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
-            /** Color */
             color: string | null;
-            /** Session Count */
             session_count: number;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Instructions
-             * @description What the agent is told in your own conversations of this project.
-             */
+            /** @description What the agent is told in your own conversations of this project. */
             instructions: string | null;
         };
-        /**
-         * ProjectsJson
-         * @description Your projects, sorted by name.
-         */
+        /** @description Your projects, sorted by name. */
         ProjectsJson: {
-            /** Projects */
             projects: components["schemas"]["ProjectJson"][];
         };
-        /**
-         * ProviderPresetJson
-         * @description A provider of models that many people use.
-         */
+        /** @description A provider of models that many people use. */
         ProviderPresetJson: {
-            /** Name */
             name: string;
-            /** Title */
             title: string;
-            /**
-             * Base Url
-             * @description Set `providers.<name>.base_url` to this; null: not needed.
-             */
+            /** @description Set `providers.<name>.base_url` to this; null: not needed. */
             base_url: string | null;
-            /** Needs Key */
             needs_key: boolean;
-            /**
-             * Key Page
-             * @description Where to get an API key.
-             */
+            /** @description Where to get an API key. */
             key_page: string | null;
-            /** Default Model */
             default_model: string | null;
         };
-        /**
-         * ProviderTestIn
-         * @description A provider to test, with values that need not be stored.
-         */
+        /** @description A provider to test, with values that need not be stored. */
         ProviderTestIn: {
-            /** Provider */
             provider: string;
-            /**
-             * Api Key
-             * @description Null: the key of the settings.
-             */
+            /** @description Null: the key of the settings. */
             api_key?: string | null;
-            /**
-             * Base Url
-             * @description Null: the address of the settings. A stored key is not sent to another address.
-             */
+            /** @description Null: the address of the settings. A stored key is not sent to another address. */
             base_url?: string | null;
-            /**
-             * Model
-             * @description Without the provider; null: its usual model, or its first.
-             */
+            /** @description Without the provider; null: its usual model, or its first. */
             model?: string | null;
         };
-        /**
-         * ProviderTestJson
-         * @description How a round trip to a model went.
-         */
+        /** @description How a round trip to a model went. */
         ProviderTestJson: {
-            /** Ok */
             ok: boolean;
-            /** Model */
             model: string | null;
-            /** Seconds */
             seconds: number;
-            /**
-             * Reply
-             * @description What the model has answered.
-             */
+            /** @description What the model has answered. */
             reply: string | null;
-            /** Error */
             error: string | null;
-            /**
-             * Detail
-             * @description What the provider itself said.
-             */
+            /** @description What the provider itself said. */
             detail: string | null;
-            /**
-             * Facts
-             * @description Of the error: its `code`, and the values that it mentions.
-             */
+            /** @description Of the error: its `code`, and the values that it mentions. */
             facts: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * PruneIn
-         * @description Which conversations to delete.
-         */
+        /** @description Which conversations to delete. */
         PruneIn: {
-            /** Older Than Days */
             older_than_days: number;
-            /** Platform */
             platform?: string | null;
             /**
-             * Dry Run
              * @description Only count. Send false to delete.
              * @default true
              */
             dry_run?: boolean;
         };
-        /**
-         * PruneJson
-         * @description A count of what was deleted, or would be.
-         */
+        /** @description A count of what was deleted, or would be. */
         PruneJson: {
-            /** Sessions */
             sessions: number;
-            /** Messages */
             messages: number;
-            /**
-             * Bytes
-             * @description Of the logs, about.
-             */
+            /** @description Of the logs, about. */
             bytes: number;
-            /**
-             * Oldest
-             * @description The last activity of the conversation unused for longest.
-             */
+            /** @description The last activity of the conversation unused for longest. */
             oldest: string | null;
-            /** Newest */
             newest: string | null;
-            /** Is Dry Run */
             is_dry_run: boolean;
-            /**
-             * Is Complete
-             * @description False: the time of one request was up. Send it again to go on.
-             */
+            /** @description False: the time of one request was up. Send it again to go on. */
             is_complete: boolean;
         };
-        /**
-         * PushKeysIn
-         * @description The keys of a subscription, in base64url.
-         */
+        /** @description The keys of a subscription, in base64url. */
         PushKeysIn: {
-            /** P256Dh */
             p256dh: string;
-            /** Auth */
             auth: string;
         };
-        /**
-         * PushStatusJson
-         * @description The notifications of this browser, and the key to subscribe to.
-         */
+        /** @description The notifications of this browser, and the key to subscribe to. */
         PushStatusJson: {
-            /**
-             * Is Enabled
-             * @description Whether the operator allows notifications.
-             */
+            /** @description Whether the operator allows notifications. */
             is_enabled: boolean;
-            /** Is Subscribed */
             is_subscribed: boolean;
-            /**
-             * Server Key
-             * @description The `applicationServerKey` for `PushManager.subscribe()`.
-             */
+            /** @description The `applicationServerKey` for `PushManager.subscribe()`. */
             server_key: string;
         };
-        /**
-         * PushSubscriptionIn
-         * @description The result of `PushManager.subscribe()` as JSON.
-         */
+        /** @description The result of `PushManager.subscribe()` as JSON. */
         PushSubscriptionIn: {
-            /** Endpoint */
             endpoint: string;
             keys: components["schemas"]["PushKeysIn"];
         };
-        /**
-         * QuotedMessageJson
-         * @description A message of another person in the chat.
-         */
+        /** @description A message of another person in the chat. */
         QuotedMessageJson: {
-            /** Author */
             author: string | null;
-            /** Text */
             text: string;
         };
-        /**
-         * ReadPositionJson
-         * @description The last event that you have read; this number never goes down.
-         */
+        /** @description The last event that you have read; this number never goes down. */
         ReadPositionJson: {
-            /** Read Seq */
             read_seq: number;
         };
-        /**
-         * ReadinessJson
-         * @description Problems that limit the server, and the health of its accounts on chat platforms.
-         */
+        /** @description Problems that limit the server, and the health of its accounts on chat platforms. */
         ReadinessJson: {
-            /**
-             * Status
-             * @constant
-             */
+            /** @constant */
             status: "ok";
-            /** Version */
             version: string;
             /**
-             * Platforms
              * @description `problem`: an account that this server runs is not connected. `/api/platforms` says which and why.
              * @enum {string}
              */
             platforms: "ok" | "problem";
-            /** Problems */
             problems: components["schemas"]["ReadinessProblemJson"][];
         };
-        /**
-         * ReadinessProblemJson
-         * @description Something that limits the server.
-         */
+        /** @description Something that limits the server. */
         ReadinessProblemJson: {
             /**
-             * Code
              * @description A stable identifier for programs.
              * @enum {string}
              */
             code: "database_slow" | "database_locked" | "disk_full" | "disk_nearly_full" | "too_many_connections" | "turns_waiting";
-            /** Message */
             message: string;
         };
-        /**
-         * ReceiptJson
-         * @description What happened to a message or command. When you receive this, everything in it is stored durably.
-         */
+        /** @description What happened to a message or command. When you receive this, everything in it is stored durably. */
         ReceiptJson: {
-            /**
-             * Outcome
-             * @enum {string}
-             */
+            /** @enum {string} */
             outcome: "accepted" | "queued" | "merged" | "steered" | "interrupting" | "command" | "duplicate" | "rejected" | "recorded" | "ignored";
-            /** Session Id */
             session_id: string | null;
-            /** Turn Id */
             turn_id: string | null;
-            /**
-             * Seq
-             * @description The message's number in the log.
-             */
+            /** @description The message's number in the log. */
             seq: number | null;
-            /**
-             * Turns Ahead
-             * @description How many turns of the same conversation come first.
-             */
+            /** @description How many turns of the same conversation come first. */
             turns_ahead: number;
-            /**
-             * Reply
-             * @description Palaver's own reply to a command or refused message, in Markdown.
-             */
+            /** @description Palaver's own reply to a command or refused message, in Markdown. */
             reply: string | null;
-            /**
-             * Facts
-             * @description The result of a command, for programs.
-             */
+            /** @description The result of a command, for programs. */
             facts: {
                 [key: string]: unknown;
             };
         };
         /**
-         * ReplyTo
          * @description The destination of the answer to a message from the web, the terminal or the API.
          * @enum {string}
          */
         ReplyTo: "session" | "origin";
-        /**
-         * ReportJson
-         * @description A count of what an import would bring in, or has brought in.
-         */
+        /** @description A count of what an import would bring in, or has brought in. */
         ReportJson: {
-            /** Format */
             format: string;
-            /**
-             * Dry Run
-             * @description True: this is what would come in.
-             */
+            /** @description True: this is what would come in. */
             dry_run: boolean;
-            /**
-             * Counts
-             * @description By what is counted: `conversations`, `messages`, `unchanged`, …
-             */
+            /** @description By what is counted: `conversations`, `messages`, `unchanged`, … */
             counts: {
                 [key: string]: number;
             };
@@ -3252,577 +3561,272 @@ export interface components {
             notes: components["schemas"]["NotesJson"];
         };
         /**
-         * ResetMode
          * @description The triggers of an automatic reset.
          * @enum {string}
          */
         ResetMode: "none" | "idle" | "daily" | "both";
-        /**
-         * ResetPolicyJson
-         * @description The times when conversations restart automatically.
-         */
+        /** @description The times when conversations restart automatically. */
         ResetPolicyJson: {
             mode: components["schemas"]["ResetMode"];
-            /**
-             * Idle Minutes
-             * @description With `idle` and `both`: restart after this long without a human message.
-             */
+            /** @description With `idle` and `both`: restart after this long without a human message. */
             idle_minutes: number;
-            /**
-             * At Hour
-             * @description With `daily` and `both`: restart at this hour.
-             */
+            /** @description With `daily` and `both`: restart at this hour. */
             at_hour: number;
-            /**
-             * Timezone
-             * @description The time zone of `at_hour`.
-             */
+            /** @description The time zone of `at_hour`. */
             timezone: string;
-            /**
-             * Notify
-             * @description Whether Palaver tells the person about a restart.
-             */
+            /** @description Whether Palaver tells the person about a restart. */
             notify: boolean;
         };
-        /**
-         * ResetRuleJson
-         * @description A rule for when conversations restart automatically.
-         */
+        /** @description A rule for when conversations restart automatically. */
         ResetRuleJson: {
             mode: components["schemas"]["ResetMode"];
-            /**
-             * Idle Minutes
-             * @description With `idle` and `both`: restart after this long without a human message.
-             */
+            /** @description With `idle` and `both`: restart after this long without a human message. */
             idle_minutes: number;
-            /**
-             * At Hour
-             * @description With `daily` and `both`: restart at this hour.
-             */
+            /** @description With `daily` and `both`: restart at this hour. */
             at_hour: number;
-            /**
-             * Timezone
-             * @description The time zone of `at_hour`.
-             */
+            /** @description The time zone of `at_hour`. */
             timezone: string;
-            /**
-             * Notify
-             * @description Whether Palaver tells the person about a restart.
-             */
+            /** @description Whether Palaver tells the person about a restart. */
             notify: boolean;
-            /**
-             * Chat Types
-             * @description The types of chats that this rule applies to.
-             */
+            /** @description The types of chats that this rule applies to. */
             chat_types: components["schemas"]["ChatType"][];
             /**
-             * Setting Key
              * @description The setting behind it.
              * @example reset_by_platform.telegram
              */
             setting_key: string;
-            /**
-             * Is Default
-             * @description The operator has not changed this setting.
-             */
+            /** @description The operator has not changed this setting. */
             is_default: boolean;
         };
-        /**
-         * RetentionJson
-         * @description The policy that the operator has set.
-         */
+        /** @description The policy that the operator has set. */
         RetentionJson: {
-            /**
-             * Max Age Days
-             * @description Conversations are deleted so long after the last activity.
-             */
+            /** @description Conversations are deleted so long after the last activity. */
             max_age_days: number | null;
-            /**
-             * Max Database Mb
-             * @description Above this size, those unused for longest are deleted (SQLite).
-             */
+            /** @description Above this size, those unused for longest are deleted (SQLite). */
             max_database_mb: number | null;
-            /**
-             * Text
-             * @description The policy as a sentence.
-             */
+            /** @description The policy as a sentence. */
             text: string;
         };
-        /**
-         * RetryIn
-         * @description Which answer to regenerate.
-         */
+        /** @description Which answer to regenerate. */
         RetryIn: {
-            /**
-             * Key
-             * @description Your own id for this request. Repeating it with the same key has no effect.
-             */
+            /** @description Your own id for this request. Repeating it with the same key has no effect. */
             key?: string | null;
-            /**
-             * Seq
-             * @description The number of the message to ask again; null: the last one.
-             */
+            /** @description The number of the message to ask again; null: the last one. */
             seq?: number | null;
         };
-        /**
-         * RewrittenFileJson
-         * @description The space that rewriting the database file has saved.
-         */
+        /** @description The space that rewriting the database file has saved. */
         RewrittenFileJson: {
-            /**
-             * Saved Bytes
-             * @description How many bytes smaller the file is. Null: PostgreSQL.
-             */
+            /** @description How many bytes smaller the file is. Null: PostgreSQL. */
             saved_bytes: number | null;
         };
-        /**
-         * Role
-         * @enum {string}
-         */
+        /** @enum {string} */
         Role: "owner" | "member" | "guest";
-        /**
-         * RunDeliveryJson
-         * @description What became of one message with the answer of a run.
-         */
+        /** @description What became of one message with the answer of a run. */
         RunDeliveryJson: {
-            /** Id */
             id: string;
-            /**
-             * Target
-             * @description Where it goes, such as `telegram:42`.
-             */
+            /** @description Where it goes, such as `telegram:42`. */
             target: string;
-            /** Platform */
             platform: string;
             state: components["schemas"]["DeliveryState"];
-            /** Error */
             error: string | null;
-            /** Ended At */
             ended_at: string | null;
         };
-        /**
-         * SavedPromptChangesIn
-         * @description Changes to a saved prompt. Fields that you leave out stay as they are.
-         */
+        /** @description Changes to a saved prompt. Fields that you leave out stay as they are. */
         SavedPromptChangesIn: {
-            /** Name */
             name?: string | null;
-            /** Text */
             text?: string | null;
         };
-        /**
-         * SavedPromptJson
-         * @description A saved prompt. `{{word}}` in its text is a placeholder.
-         */
+        /** @description A saved prompt. `{{word}}` in its text is a placeholder. */
         SavedPromptJson: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
-            /** Text */
             text: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
+            /** Format: date-time */
             updated_at: string;
         };
-        /**
-         * SavedPromptsJson
-         * @description Your saved prompts, sorted by name.
-         */
+        /** @description Your saved prompts, sorted by name. */
         SavedPromptsJson: {
-            /** Prompts */
             prompts: components["schemas"]["SavedPromptJson"][];
-            /**
-             * Fields
-             * @description What a prompt can have besides its name and its text.
-             */
+            /** @description What a prompt can have besides its name and its text. */
             fields: components["schemas"]["FormFieldJson"][];
         };
         /**
-         * Scope
          * @description A right of a token.
          * @enum {string}
          */
         Scope: "read" | "write" | "chat" | "admin";
-        /**
-         * SearchHitJson
-         * @description A message that matches.
-         */
+        /** @description A message that matches. */
         SearchHitJson: {
-            /** Session Id */
             session_id: string;
-            /** Title */
             title: string | null;
-            /**
-             * Archived
-             * @description Whether the conversation is archived.
-             */
+            /** @description Whether the conversation is archived. */
             archived: boolean;
-            /**
-             * Owner Name
-             * @description The name of the person whose conversation it is; only in requests with `all`.
-             */
+            /** @description The name of the person whose conversation it is; only in requests with `all`. */
             owner_name: string | null;
-            /** Seq */
             seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
+            /** Format: date-time */
             at: string;
-            /** Role */
             role: string;
-            /** Snippet */
             snippet: string;
-            /**
-             * Highlights
-             * @description The parts of the snippet to highlight: start and end (exclusive) of each.
-             */
+            /** @description The parts of the snippet to highlight: start and end (exclusive) of each. */
             highlights: [
                 number,
                 number
             ][];
         };
-        /**
-         * SearchPeopleJson
-         * @description People in your conversations, by name.
-         */
+        /** @description People in your conversations, by name. */
         SearchPeopleJson: {
-            /** People */
             people: components["schemas"]["NamedPersonJson"][];
         };
-        /**
-         * SearchResultsJson
-         * @description A page of matching messages, newest first.
-         */
+        /** @description A page of matching messages, newest first. */
         SearchResultsJson: {
-            /** Hits */
             hits: components["schemas"]["SearchHitJson"][];
-            /**
-             * Is Indexing
-             * @description Whether some messages, for example of an import, are not indexed yet and may be missing. Search again in a moment.
-             */
+            /** @description Whether some messages, for example of an import, are not indexed yet and may be missing. Search again in a moment. */
             is_indexing: boolean;
-            /**
-             * Next Cursor
-             * @description Pass this as `cursor` to get the next page; null on the last page.
-             */
+            /** @description Pass this as `cursor` to get the next page; null on the last page. */
             next_cursor: string | null;
         };
-        /**
-         * SentByJson
-         * @description A job, or the agent at the request of a person in another conversation.
-         */
+        /** @description A job, or the agent at the request of a person in another conversation. */
         SentByJson: {
-            /**
-             * Kind
-             * @enum {string}
-             */
+            /** @enum {string} */
             kind: "job" | "agent";
-            /**
-             * Name
-             * @description The name of the job, or of the person who asked the agent.
-             */
+            /** @description The name of the job, or of the person who asked the agent. */
             name: string;
-            /** Job Id */
             job_id: string | null;
-            /** Run Id */
             run_id: string | null;
-            /**
-             * Session Id
-             * @description The conversation of the job's run, or in which the agent was asked.
-             */
+            /** @description The conversation of the job's run, or in which the agent was asked. */
             session_id: string | null;
         };
-        /**
-         * ServerSignInMethodsJson
-         * @description The ways to sign in on this server, besides with a link.
-         */
+        /** @description The ways to sign in on this server, besides with a link. */
         ServerSignInMethodsJson: {
-            /** Password */
             password: boolean;
-            /** Passkey */
             passkey: boolean;
-            /**
-             * Link Command
-             * @description What the owner runs on the server for a new link.
-             */
+            /** @description What the owner runs on the server for a new link. */
             link_command: string;
         };
-        /**
-         * SessionChangesIn
-         * @description Changes to a conversation. Fields that you leave out stay as they are.
-         */
+        /** @description Changes to a conversation. Fields that you leave out stay as they are. */
         SessionChangesIn: {
-            /**
-             * Title
-             * @description Null removes the title.
-             */
+            /** @description Null removes the title. */
             title?: string | null;
-            /**
-             * Pinned
-             * @default false
-             */
+            /** @default false */
             pinned?: boolean;
-            /**
-             * Archived
-             * @default false
-             */
+            /** @default false */
             archived?: boolean;
-            /**
-             * Project
-             * @description By id or name. Null removes the conversation from its project.
-             */
+            /** @description By id or name. Null removes the conversation from its project. */
             project?: string | null;
-            /**
-             * Model
-             * @description Null resets to the default.
-             */
+            /** @description Null resets to the default. */
             model?: string | null;
-            /**
-             * Profile
-             * @description Null resets to the default.
-             */
+            /** @description Null resets to the default. */
             profile?: string | null;
-            /**
-             * Personality
-             * @description Null removes the personality.
-             */
+            /** @description Null removes the personality. */
             personality?: string | null;
-            /**
-             * Workspace
-             * @description Null removes the workspace.
-             */
+            /** @description Null removes the workspace. */
             workspace?: string | null;
             /** @description Null resets to the server's setting. */
             busy_policy?: components["schemas"]["BusyPolicy"] | null;
-            /**
-             * Toolsets
-             * @description Turns toolsets on or off, by name; others stay as they are. Null turns all allowed ones on.
-             */
+            /** @description Turns toolsets on or off, by name; others stay as they are. Null turns all allowed ones on. */
             toolsets?: {
                 [key: string]: boolean;
             } | null;
         };
-        /**
-         * SettingJson
-         * @description One setting now.
-         */
+        /** @description One setting now. */
         SettingJson: {
-            /**
-             * Key
-             * @example turns.max_running
-             */
+            /** @example turns.max_running */
             key: string;
-            /**
-             * Template
-             * @description The key of its template, with `<name>` for names that you choose.
-             */
+            /** @description The key of its template, with `<name>` for names that you choose. */
             template: string;
-            /**
-             * Value
-             * @description Null for a secret.
-             */
+            /** @description Null for a secret. */
             value: unknown;
-            /**
-             * Is Set
-             * @description Whether it has a value that is not the default.
-             */
+            /** @description Whether it has a value that is not the default. */
             is_set: boolean;
-            /** Is Secret */
             is_secret: boolean;
-            /**
-             * Hint
-             * @description The last characters of a long secret in the database.
-             */
+            /** @description The last characters of a long secret in the database. */
             hint: string | null;
             source: components["schemas"]["SettingSourceJson"];
-            /**
-             * Can Change
-             * @description Whether it can be changed with this API.
-             */
+            /** @description Whether it can be changed with this API. */
             can_change: boolean;
-            /**
-             * Problem
-             * @description Why the stored value can't be used; the default applies instead.
-             */
+            /** @description Why the stored value can't be used; the default applies instead. */
             problem: string | null;
         };
-        /**
-         * SettingProblemJson
-         * @description A stored value that can't be used.
-         */
+        /** @description A stored value that can't be used. */
         SettingProblemJson: {
-            /** Key */
             key: string;
-            /** Message */
             message: string;
         };
-        /**
-         * SettingSourceJson
-         * @description Where the value of a setting comes from.
-         */
+        /** @description Where the value of a setting comes from. */
         SettingSourceJson: {
             /**
-             * Kind
              * @description `file` (config.yaml) and `environment` pin a value: it can be changed only there.
              * @enum {string}
              */
             kind: "default" | "database" | "file" | "environment";
-            /**
-             * Variable
-             * @description The environment variable that sets it.
-             */
+            /** @description The environment variable that sets it. */
             variable: string | null;
-            /**
-             * Line
-             * @description The line of config.yaml.
-             */
+            /** @description The line of config.yaml. */
             line: number | null;
-            /**
-             * Set At
-             * @description When it was set in the database.
-             */
+            /** @description When it was set in the database. */
             set_at: string | null;
-            /**
-             * Set By
-             * @description The id of the person who has set it.
-             */
+            /** @description The id of the person who has set it. */
             set_by: string | null;
         };
-        /**
-         * SettingTemplateJson
-         * @description A setting that exists, or all settings of one kind, with what a form needs.
-         */
+        /** @description A setting that exists, or all settings of one kind, with what a form needs. */
         SettingTemplateJson: {
-            /**
-             * Key
-             * @example providers.<name>.api_key
-             */
+            /** @example providers.<name>.api_key */
             key: string;
-            /**
-             * Kind
-             * @description text, long_text, url, number, integer, boolean, choice, timezone, model or image. `adapter`: the form of its platform describes it.
-             */
+            /** @description text, long_text, url, number, integer, boolean, choice, timezone, model or image. `adapter`: the form of its platform describes it. */
             kind: string;
-            /** Is List */
             is_list: boolean;
-            /**
-             * Is Optional
-             * @description Null is a valid value.
-             */
+            /** @description Null is a valid value. */
             is_optional: boolean;
-            /** Choices */
             choices: string[];
-            /** Minimum */
             minimum: number | null;
-            /** Maximum */
             maximum: number | null;
-            /**
-             * Pattern
-             * @description A regular expression for the whole text.
-             */
+            /** @description A regular expression for the whole text. */
             pattern: string | null;
-            /**
-             * Allowed
-             * @description The valid values, in words.
-             */
+            /** @description The valid values, in words. */
             allowed: string;
-            /** Default */
             default: unknown;
-            /** Is Secret */
             is_secret: boolean;
-            /**
-             * Needs Restart
-             * @description A change applies after the server was started again.
-             */
+            /** @description A change applies after the server was started again. */
             needs_restart: boolean;
-            /**
-             * Is Terminal Only
-             * @description It starts a program, so it can be changed only on the server itself.
-             */
+            /** @description It starts a program, so it can be changed only on the server itself. */
             is_terminal_only: boolean;
-            /**
-             * Unstorable Reason
-             * @description Why it can be set only in config.yaml or the environment.
-             */
+            /** @description Why it can be set only in config.yaml or the environment. */
             unstorable_reason: string | null;
-            /** Help */
             help: string;
         };
-        /**
-         * SettingsChangeJson
-         * @description A change in the history.
-         */
+        /** @description A change in the history. */
         SettingsChangeJson: {
-            /** Number */
             number: number;
-            /**
-             * Changed At
-             * Format: date-time
-             */
+            /** Format: date-time */
             changed_at: string;
-            /** Person Id */
             person_id: string | null;
-            /** Person Name */
             person_name: string | null;
-            /**
-             * Origin
-             * @enum {string}
-             */
+            /** @enum {string} */
             origin: "page" | "terminal";
-            /**
-             * Undoes
-             * @description The change that this one has undone.
-             */
+            /** @description The change that this one has undone. */
             undoes: number | null;
-            /** Items */
             items: components["schemas"]["ChangeItemJson"][];
         };
-        /**
-         * SettingsChangedJson
-         * @description The settings after a change. They are in force on this server now, and on others within a second.
-         */
+        /** @description The settings after a change. They are in force on this server now, and on others within a second. */
         SettingsChangedJson: {
-            /** Version */
             version: number;
-            /**
-             * Change
-             * @description The number of the change in the history; null if nothing was different.
-             */
+            /** @description The number of the change in the history; null if nothing was different. */
             change: number | null;
-            /** Changed */
             changed: string[];
-            /** Pending Restart */
             pending_restart: string[];
         };
-        /**
-         * SettingsHistoryJson
-         * @description Changes, newest first.
-         */
+        /** @description Changes, newest first. */
         SettingsHistoryJson: {
-            /** Changes */
             changes: components["schemas"]["SettingsChangeJson"][];
-            /**
-             * Next Cursor
-             * @description Pass it as `before` to get older changes; null on the last page.
-             */
+            /** @description Pass it as `before` to get older changes; null on the last page. */
             next_cursor: number | null;
         };
-        /**
-         * SettingsIn
-         * @description What to change: all of it is stored, or nothing.
-         */
+        /** @description What to change: all of it is stored, or nothing. */
         SettingsIn: {
             /**
-             * Set
              * @description Values by key. A section can be set as a whole: its keys are set.
              * @example {
              *       "providers.openai.api_key": "sk-…",
@@ -3832,533 +3836,263 @@ export interface components {
             set?: {
                 [key: string]: unknown;
             };
-            /**
-             * Unset
-             * @description Keys, or sections with all their keys.
-             */
+            /** @description Keys, or sections with all their keys. */
             unset?: string[];
-            /**
-             * Expected Version
-             * @description Refuse the change (409) if the settings have another version by now.
-             */
+            /** @description Refuse the change (409) if the settings have another version by now. */
             expected_version?: number | null;
         };
-        /**
-         * SettingsJson
-         * @description All settings.
-         */
+        /** @description All settings. */
         SettingsJson: {
-            /**
-             * Version
-             * @description Pass it as `expected_version`, so that no change of another person is lost.
-             */
+            /** @description Pass it as `expected_version`, so that no change of another person is lost. */
             version: number;
-            /** Settings */
             settings: components["schemas"]["SettingJson"][];
-            /** Templates */
             templates: components["schemas"]["SettingTemplateJson"][];
-            /** Platforms */
             platforms: components["schemas"]["PlatformFormJson"][];
-            /** Providers */
             providers: components["schemas"]["ProviderPresetJson"][];
-            /**
-             * Problems
-             * @description Stored values that can't be used, and what to do.
-             */
+            /** @description Stored values that can't be used, and what to do. */
             problems: components["schemas"]["SettingProblemJson"][];
-            /**
-             * Pending Restart
-             * @description Settings that were changed and apply after a restart.
-             */
+            /** @description Settings that were changed and apply after a restart. */
             pending_restart: string[];
         };
         /**
-         * SetupStep
          * @description A step of setting up the server that the page offers to owners.
          * @enum {string}
          */
         SetupStep: "model" | "platform";
-        /**
-         * SetupStepIn
-         * @description A step of setting up the server, to skip it or to offer it again.
-         */
+        /** @description A step of setting up the server, to skip it or to offer it again. */
         SetupStepIn: {
             step: components["schemas"]["SetupStep"];
-            /** Skipped */
             skipped: boolean;
         };
-        /**
-         * ShareExpiryIn
-         * @description When a link expires.
-         */
+        /** @description When a link expires. */
         ShareExpiryIn: {
-            /**
-             * Expires At
-             * @description null: never.
-             */
+            /** @description null: never. */
             expires_at: string | null;
         };
-        /**
-         * ShareJson
-         * @description A shared copy of a conversation.
-         */
+        /** @description A shared copy of a conversation. */
         ShareJson: {
-            /** Id */
             id: string;
-            /** Session Id */
             session_id: string;
             /** @description The person who shares it. */
             person: components["schemas"]["NamedPersonJson"];
-            /** Title */
             title: string | null;
-            /** Message Count */
             message_count: number;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Expires At
-             * @description From then on the link says that it has expired; null: never.
-             */
+            /** @description From then on the link says that it has expired; null: never. */
             expires_at: string | null;
-            /**
-             * Secret
-             * @description Opens the copy.
-             */
+            /** @description Opens the copy. */
             secret: string;
-            /**
-             * Path
-             * @description The path of the page that shows it. The secret comes after `#`, which browsers do not send to any server.
-             */
+            /** @description The path of the page that shows it. The secret comes after `#`, which browsers do not send to any server. */
             path: string;
         };
-        /**
-         * SharedConversationJson
-         * @description A conversation as it was when it was shared, without ids, names of other people, tool calls and files.
-         */
+        /** @description A conversation as it was when it was shared, without ids, names of other people, tool calls and files. */
         SharedConversationJson: {
-            /** Title */
             title: string | null;
-            /**
-             * Shared At
-             * Format: date-time
-             */
+            /** Format: date-time */
             shared_at: string;
-            /** Messages */
             messages: components["schemas"]["SharedMessageJson"][];
         };
-        /**
-         * SharedMessageJson
-         * @description A message in a shared conversation.
-         */
+        /** @description A message in a shared conversation. */
         SharedMessageJson: {
-            /**
-             * Role
-             * @enum {string}
-             */
+            /** @enum {string} */
             role: "assistant" | "user";
-            /**
-             * Name
-             * @description The name of the person who shares it; for others `Person`, with a number if there are several; null for the agent.
-             */
+            /** @description The name of the person who shares it; for others `Person`, with a number if there are several; null for the agent. */
             name: string | null;
-            /** Text */
             text: string;
         };
-        /**
-         * SharesJson
-         * @description Shares, newest first.
-         */
+        /** @description Shares, newest first. */
         SharesJson: {
-            /** Shares */
             shares: components["schemas"]["ShareJson"][];
-            /**
-             * Next Cursor
-             * @description Pass this as `cursor` to get the next page; null on the last page.
-             */
+            /** @description Pass this as `cursor` to get the next page; null on the last page. */
             next_cursor: string | null;
-            /**
-             * Default Days
-             * @description After how many days a new link expires by default (`web.shared_link_days`); null: never.
-             */
+            /** @description After how many days a new link expires by default (`web.shared_link_days`); null: never. */
             default_days: number | null;
         };
-        /**
-         * SignInJson
-         * @description The person who is signed in now.
-         */
+        /** @description The person who is signed in now. */
         SignInJson: {
             person: components["schemas"]["PersonJson"];
         };
-        /**
-         * SignInLinkJson
-         * @description A link that signs a person in once. It is shown only here.
-         */
+        /** @description A link that signs a person in once. It is shown only here. */
         SignInLinkJson: {
-            /**
-             * Url
-             * @description The secret comes after `#`, which browsers do not send to any server.
-             */
+            /** @description The secret comes after `#`, which browsers do not send to any server. */
             url: string;
-            /**
-             * Expires At
-             * Format: date-time
-             */
+            /** Format: date-time */
             expires_at: string;
-            /**
-             * Is Local Only
-             * @description Whether it works only on the machine of the server.
-             */
+            /** @description Whether it works only on the machine of the server. */
             is_local_only: boolean;
         };
-        /**
-         * SignInMethodsJson
-         * @description The ways in which a person can sign in, besides with a link.
-         */
+        /** @description The ways in which a person can sign in, besides with a link. */
         SignInMethodsJson: {
-            /** Has Password */
             has_password: boolean;
-            /** Passkey Count */
             passkey_count: number;
         };
-        /**
-         * SpeechJson
-         * @description The features for speech that this server has.
-         */
+        /** @description The features for speech that this server has. */
         SpeechJson: {
-            /** Can Transcribe */
             can_transcribe: boolean;
-            /** Can Speak */
             can_speak: boolean;
-            /**
-             * Max Seconds
-             * @description How long a recording may be.
-             */
+            /** @description How long a recording may be. */
             max_seconds: number;
-            /**
-             * Transcription Engine
-             * @description A model or a program; null for everyone but owners.
-             */
+            /** @description A model or a program; null for everyone but owners. */
             transcription_engine: string | null;
-            /**
-             * Speaking Engine
-             * @description The same, for reading aloud.
-             */
+            /** @description The same, for reading aloud. */
             speaking_engine: string | null;
-            /**
-             * Problems
-             * @description Settings that don't work; empty for everyone but owners.
-             */
+            /** @description Settings that don't work; empty for everyone but owners. */
             problems: string[];
         };
-        /**
-         * StopIn
-         * @description Options for stopping the answer.
-         */
+        /** @description Options for stopping the answer. */
         StopIn: {
             /**
-             * Clear Queue
              * @description Also clear the queue.
              * @default false
              */
             clear_queue?: boolean;
-            /** Key */
             key?: string | null;
         };
-        /**
-         * StorageJson
-         * @description The space that your files take. Equal files are stored, and counted, once.
-         */
+        /** @description The space that your files take. Equal files are stored, and counted, once. */
         StorageJson: {
-            /** Used Bytes */
             used_bytes: number;
-            /** Limit Bytes */
             limit_bytes: number;
-            /** File Count */
             file_count: number;
         };
-        /**
-         * StreamOptions
-         * @description Options of a stream.
-         */
+        /** @description Options of a stream. */
         StreamOptions: {
-            /**
-             * Include Usage
-             * @default false
-             */
+            /** @default false */
             include_usage?: boolean;
         };
-        /**
-         * TargetErrorJson
-         * @description A target that nothing could be sent to.
-         */
+        /** @description A target that nothing could be sent to. */
         TargetErrorJson: {
-            /** Target */
             target: string;
-            /** Error */
             error: string;
         };
-        /**
-         * TemporaryMessageIn
-         * @description One message of a temporary conversation.
-         */
+        /** @description One message of a temporary conversation. */
         TemporaryMessageIn: {
-            /**
-             * Role
-             * @enum {string}
-             */
+            /** @enum {string} */
             role: "user" | "assistant";
-            /** Content */
             content: string;
             /**
-             * Interrupted
              * @description For an answer: it was stopped before it was complete.
              * @default false
              */
             interrupted?: boolean;
         };
-        /**
-         * TemporaryQuestionIn
-         * @description A temporary conversation, whose last message is to be answered.
-         */
+        /** @description A temporary conversation, whose last message is to be answered. */
         TemporaryQuestionIn: {
-            /** Messages */
             messages: components["schemas"]["TemporaryMessageIn"][];
-            /**
-             * Model
-             * @description None: that of the profile, or the default.
-             */
+            /** @description None: that of the profile, or the default. */
             model?: string | null;
-            /** Profile */
             profile?: string | null;
-            /** Personality */
             personality?: string | null;
         };
-        /**
-         * TokenJson
-         * @description An API token, without its secret.
-         */
+        /** @description An API token, without its secret. */
         TokenJson: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
-            /** Scopes */
             scopes: components["schemas"]["Scope"][];
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Last Used At */
             last_used_at: string | null;
-            /** Expires At */
             expires_at: string | null;
         };
-        /**
-         * TokensJson
-         * @description Your API tokens, newest first.
-         */
+        /** @description Your API tokens, newest first. */
         TokensJson: {
-            /** Tokens */
             tokens: components["schemas"]["TokenJson"][];
         };
-        /**
-         * ToolJson
-         * @description A tool.
-         */
+        /** @description A tool. */
         ToolJson: {
-            /** Name */
             name: string;
-            /** Description */
             description: string;
-            /**
-             * Problem
-             * @description Why the agent can't use it; null if it can.
-             */
+            /** @description Why the agent can't use it; null if it can. */
             problem: string | null;
         };
-        /**
-         * ToolsetJson
-         * @description A group of tools.
-         */
+        /** @description A group of tools. */
         ToolsetJson: {
             /**
-             * Name
              * @description `history`, `memory`, or `mcp:` with the name of a server.
              * @example memory
              */
             name: string;
-            /** Description */
             description: string;
-            /**
-             * Enabled
-             * @description False if the toolset is turned off in this conversation.
-             */
+            /** @description False if the toolset is turned off in this conversation. */
             enabled: boolean;
-            /**
-             * Tools
-             * @description Empty while the toolset's server cannot be reached.
-             */
+            /** @description Empty while the toolset's server cannot be reached. */
             tools: components["schemas"]["ToolJson"][];
         };
-        /**
-         * ToolsetsJson
-         * @description The toolsets of a conversation.
-         */
+        /** @description The toolsets of a conversation. */
         ToolsetsJson: {
-            /** Toolsets */
             toolsets: components["schemas"]["ToolsetJson"][];
         };
-        /**
-         * TranscriptJson
-         * @description The words of a recording.
-         */
+        /** @description The words of a recording. */
         TranscriptJson: {
-            /** Text */
             text: string;
         };
-        /**
-         * UnlinkIn
-         * @description A chat account to take out of a person.
-         */
+        /** @description The change to undo. */
+        UndoChangeIn: {
+            change: number;
+            expected_version?: number | null;
+        };
+        /** @description The number of turns to undo. */
+        UndoIn: {
+            /** @default 1 */
+            turns?: number;
+            key?: string | null;
+        };
+        /** @description A chat account to take out of a person. */
         UnlinkIn: {
-            /** Platform */
             platform: string;
-            /** Account */
             account: string;
         };
-        /**
-         * UpdateNotesJson
-         * @description The changes in the running version.
-         */
+        /** @description The changes in the running version. */
         UpdateNotesJson: {
-            /** Version */
             version: string;
-            /**
-             * Text
-             * @description Markdown; empty if there are no notes.
-             */
+            /** @description Markdown; empty if there are no notes. */
             text: string;
         };
         /**
-         * UsageGrouping
          * @description By what a usage report groups the tokens and cost of a period.
          * @enum {string}
          */
         UsageGrouping: "day" | "model" | "platform" | "person" | "session";
-        /**
-         * UsageReportJson
-         * @description Usage by group, and in total.
-         */
+        /** @description Usage by group, and in total. */
         UsageReportJson: {
-            /** Rows */
             rows: components["schemas"]["UsageRowJson"][];
             total: components["schemas"]["UsageRowJson"];
         };
-        /**
-         * UsageRowJson
-         * @description The usage of one group.
-         */
+        /** @description The usage of one group. */
         UsageRowJson: {
-            /** Input Tokens */
             input_tokens: number;
-            /** Output Tokens */
             output_tokens: number;
-            /** Cache Read Tokens */
             cache_read_tokens: number;
-            /** Cache Write Tokens */
             cache_write_tokens: number;
-            /** Reasoning Tokens */
             reasoning_tokens: number;
-            /**
-             * Cost Usd
-             * @description The cost in US dollars; null if it is unknown.
-             */
+            /** @description The cost in US dollars; null if it is unknown. */
             cost_usd: string | null;
-            /**
-             * Unpriced Turns
-             * @description Turns whose cost is unknown and not part of `cost_usd`.
-             */
+            /** @description Turns whose cost is unknown and not part of `cost_usd`. */
             unpriced_turns: number;
-            /**
-             * Group
-             * @description A day, a model, a platform, or the id of a person or conversation; null for usage without one.
-             */
+            /** @description A day, a model, a platform, or the id of a person or conversation; null for usage without one. */
             group: string | null;
-            /** Label */
             label: string;
-            /** Turns */
             turns: number;
         };
-        /**
-         * UsedUpBudgetJson
-         * @description A budget that you share with others and that is used up. What others have spent is not shown.
-         */
+        /** @description A budget that you share with others and that is used up. What others have spent is not shown. */
         UsedUpBudgetJson: {
             scope: components["schemas"]["BudgetScope"];
-            /**
-             * Subject
-             * @description The id of a person or job, or the name of a profile; empty for all together, or each of them.
-             */
+            /** @description The id of a person or job, or the name of a profile; empty for all together, or each of them. */
             subject: string;
             period: components["schemas"]["BudgetPeriod"];
-            /**
-             * Resets At
-             * Format: date-time
-             */
+            /** Format: date-time */
             resets_at: string;
-            /**
-             * Timezone
-             * @description The time zone in which days and months begin.
-             */
+            /** @description The time zone in which days and months begin. */
             timezone: string;
         };
-        /**
-         * VersionJson
-         * @description Which version of a message is shown. A version is a message with everything that followed it.
-         */
+        /** @description Which version of a message is shown. A version is a message with everything that followed it. */
         VersionJson: {
-            /**
-             * Number
-             * @description Of the version that is shown, from 1.
-             */
+            /** @description Of the version that is shown, from 1. */
             number: number;
-            /**
-             * Count
-             * @description How many versions there are.
-             */
+            /** @description How many versions there are. */
             count: number;
-            /**
-             * Has Edits
-             * @description The message was edited; otherwise only its answer was regenerated.
-             */
+            /** @description The message was edited; otherwise only its answer was regenerated. */
             has_edits: boolean;
-        };
-        /**
-         * UndoIn
-         * @description The number of turns to undo.
-         */
-        palaver__web__session_schemas__UndoIn: {
-            /**
-             * Turns
-             * @default 1
-             */
-            turns?: number;
-            /** Key */
-            key?: string | null;
-        };
-        /**
-         * UndoIn
-         * @description The change to undo.
-         */
-        palaver__web__settings_schemas__UndoIn: {
-            /** Change */
-            change: number;
-            /** Expected Version */
-            expected_version?: number | null;
         };
     };
     responses: never;
@@ -4368,4 +4102,3240 @@ export interface components {
     pathItems: never;
 }
 export type $defs = Record<string, never>;
-export type operations = Record<string, never>;
+export interface operations {
+    list_sign_in_methods: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerSignInMethodsJson"];
+                };
+            };
+        };
+    };
+    sign_in_by_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LinkSignInIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInJson"];
+                };
+            };
+        };
+    };
+    sign_in_by_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordSignInIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInJson"];
+                };
+            };
+        };
+    };
+    get_passkey_sign_in_options: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    sign_in_by_passkey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasskeySignInIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInJson"];
+                };
+            };
+        };
+    };
+    sign_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    sign_out_everywhere: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    get_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeJson"];
+                };
+            };
+        };
+    };
+    update_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MyAccountIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonJson"];
+                };
+            };
+        };
+    };
+    finish_welcome: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    set_step_skipped: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetupStepIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    set_my_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPasswordIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    export_my_data: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+        };
+    };
+    get_my_storage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StorageJson"];
+                };
+            };
+        };
+    };
+    list_my_passkeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeysJson"];
+                };
+            };
+        };
+    };
+    add_my_passkey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPasskeyIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyJson"];
+                };
+            };
+        };
+    };
+    get_passkey_registration_options: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    remove_my_passkey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                passkey_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_my_devices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DevicesJson"];
+                };
+            };
+        };
+    };
+    sign_out_device: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                device_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_my_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokensJson"];
+                };
+            };
+        };
+    };
+    create_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTokenIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewTokenJson"];
+                };
+            };
+        };
+    };
+    revoke_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_links: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinksJson"];
+                };
+            };
+        };
+    };
+    use_link_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LinkCodeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkJson"];
+                };
+            };
+        };
+    };
+    create_link_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkCodeJson"];
+                };
+            };
+        };
+    };
+    answer_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LinkAnswerIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkJson"];
+                };
+            };
+        };
+    };
+    unlink_own_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OwnAccountIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    get_push_status: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PushStatusJson"];
+                };
+            };
+        };
+    };
+    subscribe_to_push: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PushSubscriptionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    unsubscribe_from_push: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    send_test_push: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_people: {
+        parameters: {
+            query?: {
+                role?: components["schemas"]["Role"] | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PeopleJson"];
+                };
+            };
+        };
+    };
+    create_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPersonIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationJson"];
+                };
+            };
+        };
+    };
+    list_pairing_requests: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PairingRequestsJson"];
+                };
+            };
+        };
+    };
+    approve_pairing_request: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                request_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApprovalIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberJson"];
+                };
+            };
+        };
+    };
+    deny_pairing_request: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                request_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    unlink_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                person_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnlinkIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberJson"];
+                };
+            };
+        };
+    };
+    remove_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                person_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    update_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                person_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonChangesIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberJson"];
+                };
+            };
+        };
+    };
+    preview_erasure: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                person_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasurePreviewJson"];
+                };
+            };
+        };
+    };
+    erase_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                person_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ErasureIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureJson"];
+                };
+            };
+        };
+    };
+    create_sign_in_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                person_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationJson"];
+                };
+            };
+        };
+    };
+    list_sessions: {
+        parameters: {
+            query?: {
+                state?: "active" | "archived" | "pinned";
+                /** @description Only those that the reset policy has ended, archived or not; `state` does not matter. */
+                expired?: boolean;
+                /** @description One of your projects, by id or name. */
+                project?: string | null;
+                /** @description The platform they come from. */
+                platform?: string | null;
+                /** @description The id of a person who takes part. */
+                person_id?: string | null;
+                /** @description Only those last active at this time or later. */
+                after?: string | null;
+                /** @description Only those last active before this time. */
+                before?: string | null;
+                /** @description Words, or beginnings of words, in the title; -word excludes a word. */
+                title?: string | null;
+                /** @description Words in the title, the preview or the name of the chat; -word excludes a word. */
+                query?: string | null;
+                /** @description The cursor of an earlier page. */
+                cursor?: string | null;
+                limit?: number;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationsJson"];
+                };
+            };
+        };
+    };
+    create_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSessionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationJson"];
+                };
+            };
+        };
+    };
+    get_session: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationJson"];
+                };
+            };
+        };
+    };
+    delete_session: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    update_session: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionChangesIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationJson"];
+                };
+            };
+        };
+    };
+    list_messages: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                after?: number | null;
+                around?: number | null;
+                limit?: number;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogPageJson"];
+                };
+            };
+        };
+    };
+    send_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MessageIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptJson"];
+                };
+            };
+        };
+    };
+    list_events: {
+        parameters: {
+            query?: {
+                after?: number;
+                limit?: number;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogPageJson"];
+                };
+            };
+        };
+    };
+    list_toolsets: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolsetsJson"];
+                };
+            };
+        };
+    };
+    mark_read: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarkReadIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadPositionJson"];
+                };
+            };
+        };
+    };
+    export_session: {
+        parameters: {
+            query?: {
+                format?: "json" | "jsonl" | "markdown" | "html";
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The conversation as a file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                    "application/jsonl": string;
+                    "text/markdown": string;
+                    "text/html": string;
+                };
+            };
+        };
+    };
+    stop_answer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StopIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptJson"];
+                };
+            };
+        };
+    };
+    undo_turns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UndoIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptJson"];
+                };
+            };
+        };
+    };
+    redo_turns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptJson"];
+                };
+            };
+        };
+    };
+    retry_turn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptJson"];
+                };
+            };
+        };
+    };
+    choose_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChooseVersionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptJson"];
+                };
+            };
+        };
+    };
+    restore_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptJson"];
+                };
+            };
+        };
+    };
+    compact_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompactIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptJson"];
+                };
+            };
+        };
+    };
+    fork_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForkIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationJson"];
+                };
+            };
+        };
+    };
+    edit_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EditJson"];
+                };
+            };
+        };
+    };
+    list_deliveries: {
+        parameters: {
+            query?: {
+                /** @description The cursor of an earlier page. */
+                cursor?: string | null;
+                limit?: number;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveriesJson"];
+                };
+            };
+        };
+    };
+    retry_delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+                /** @description The id of a delivery. */
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryJson"];
+                };
+            };
+        };
+    };
+    answer_temporary_question: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TemporaryQuestionIn"];
+            };
+        };
+        responses: {
+            /** @description Server-sent events: `text`, `reasoning`, `notice`, and `end` as the last one. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": {
+                        /** @enum {string} */
+                        event?: "text" | "reasoning" | "notice" | "end";
+                        /** @description JSON. */
+                        data?: string;
+                    };
+                };
+            };
+        };
+    };
+    search_messages: {
+        parameters: {
+            query: {
+                /** @description Words, "exact phrases", beginnings* and -exclusions. */
+                query: string;
+                /** @description The last word is still being typed: also find words that begin with it. */
+                typing?: boolean;
+                /** @description The id of a conversation to search in. */
+                session_id?: string | null;
+                /** @description Words and "exact phrases" that must not occur. */
+                without?: string | null;
+                /** @description The platform that the conversation comes from. */
+                platform?: string | null;
+                /** @description Who wrote the message. */
+                role?: ("user" | "assistant" | "tool") | null;
+                /** @description Only messages from this time or later. */
+                after?: string | null;
+                /** @description Only messages from before this time. */
+                before?: string | null;
+                /** @description One of your projects, by id or name. */
+                project?: string | null;
+                /** @description Who wrote the message: a person in your conversations, by id or name. */
+                person?: string | null;
+                /** @description Whether to search in archived conversations. */
+                archived?: "only" | "without" | "both";
+                /** @description The cursor of an earlier page. */
+                cursor?: string | null;
+                limit?: number;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResultsJson"];
+                };
+            };
+        };
+    };
+    list_search_people: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchPeopleJson"];
+                };
+            };
+        };
+    };
+    list_projects: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectsJson"];
+                };
+            };
+        };
+    };
+    create_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewProjectIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectJson"];
+                };
+            };
+        };
+    };
+    delete_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a project. */
+                project_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    update_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a project. */
+                project_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectChangesIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectJson"];
+                };
+            };
+        };
+    };
+    list_saved_prompts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedPromptsJson"];
+                };
+            };
+        };
+    };
+    create_saved_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSavedPromptIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedPromptJson"];
+                };
+            };
+        };
+    };
+    delete_saved_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a saved prompt. */
+                prompt_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    update_saved_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a saved prompt. */
+                prompt_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedPromptChangesIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedPromptJson"];
+                };
+            };
+        };
+    };
+    list_memories: {
+        parameters: {
+            query?: {
+                /** @description Words or beginnings of words to search for. */
+                query?: string;
+                /** @description Only memories of this origin. */
+                origin?: components["schemas"]["MemoryOrigin"] | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoriesJson"];
+                };
+            };
+        };
+    };
+    create_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemoryIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryJson"];
+                };
+            };
+        };
+    };
+    delete_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a memory. */
+                memory_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    update_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a memory. */
+                memory_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemoryIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryJson"];
+                };
+            };
+        };
+    };
+    list_jobs: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobsJson"];
+                };
+            };
+        };
+    };
+    create_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDetailsJson"];
+                };
+            };
+        };
+    };
+    preview_job: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobPreviewIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPreviewJson"];
+                };
+            };
+        };
+    };
+    get_job_options: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOptionsJson"];
+                };
+            };
+        };
+    };
+    get_job: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDetailsJson"];
+                };
+            };
+        };
+    };
+    delete_job: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    update_job: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobFieldsIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDetailsJson"];
+                };
+            };
+        };
+    };
+    pause_job: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDetailsJson"];
+                };
+            };
+        };
+    };
+    resume_job: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDetailsJson"];
+                };
+            };
+        };
+    };
+    confirm_job: {
+        parameters: {
+            query?: {
+                asked_at?: string | null;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDetailsJson"];
+                };
+            };
+        };
+    };
+    reject_job: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    run_job: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ActionIn"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRunJson"];
+                };
+            };
+        };
+    };
+    list_job_runs: {
+        parameters: {
+            query?: {
+                before?: string | null;
+                limit?: number;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRunsJson"];
+                };
+            };
+        };
+    };
+    list_models: {
+        parameters: {
+            query?: {
+                /** @description The name of another model to include. */
+                include?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelsJson"];
+                };
+            };
+        };
+    };
+    list_offered_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AllOfferedModelsJson"];
+                };
+            };
+        };
+    };
+    list_profiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfilesJson"];
+                };
+            };
+        };
+    };
+    list_policies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoliciesJson"];
+                };
+            };
+        };
+    };
+    get_retention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetentionJson"];
+                };
+            };
+        };
+    };
+    prune_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PruneIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PruneJson"];
+                };
+            };
+        };
+    };
+    rewrite_database_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RewrittenFileJson"];
+                };
+            };
+        };
+    };
+    get_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsJson"];
+                };
+            };
+        };
+    };
+    change_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettingsIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsChangedJson"];
+                };
+            };
+        };
+    };
+    list_settings_changes: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsHistoryJson"];
+                };
+            };
+        };
+    };
+    undo_settings_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UndoChangeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsChangedJson"];
+                };
+            };
+        };
+    };
+    run_provider_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderTestIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderTestJson"];
+                };
+            };
+        };
+    };
+    list_available_models: {
+        parameters: {
+            query: {
+                provider: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AvailableModelsJson"];
+                };
+            };
+        };
+    };
+    run_account_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                platform: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountTestIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountTestJson"];
+                };
+            };
+        };
+    };
+    list_commands: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CommandsJson"];
+                };
+            };
+        };
+    };
+    run_command: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommandIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptJson"];
+                };
+            };
+        };
+    };
+    get_usage_report: {
+        parameters: {
+            query?: {
+                group_by?: components["schemas"]["UsageGrouping"];
+                /** @description The first day, in UTC. */
+                from?: string | null;
+                /** @description The last day, in UTC. */
+                to?: string | null;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageReportJson"];
+                };
+            };
+        };
+    };
+    list_budgets: {
+        parameters: {
+            query?: {
+                session?: string | null;
+                cursor?: string | null;
+                /** @description How many people, jobs and profiles. */
+                limit?: number;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BudgetsJson"];
+                };
+            };
+        };
+    };
+    set_budget_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                scope: components["schemas"]["BudgetScope"];
+                /** @description An id, or the name of a profile; `*` for all together (`all`), or each of them. */
+                subject: string;
+                period: components["schemas"]["BudgetPeriod"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LimitsIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BudgetJson"];
+                };
+            };
+        };
+    };
+    clear_budget_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                scope: components["schemas"]["BudgetScope"];
+                /** @description An id, or the name of a profile; `*` for all together (`all`), or each of them. */
+                subject: string;
+                period: components["schemas"]["BudgetPeriod"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    open_live_stream: {
+        parameters: {
+            query?: {
+                /** @description A conversation to follow: its id, optionally with a colon and the number of the last event that you have. */
+                follow?: string[] | null;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: {
+                /** @description The last `id:` of an earlier stream; empty if there was none and you want a `lists_changed` as soon as no change is missed any more. */
+                "last-event-id"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events: `session`, `session_removed`, `event`, `turn`, `draft`, `notice`, `delivery`, `lists_changed`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+        };
+    };
+    list_imports: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportsJson"];
+                };
+            };
+        };
+    };
+    upload_import: {
+        parameters: {
+            query?: {
+                /** @description The name of the file, such as `export.zip`. */
+                name?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportJson"];
+                };
+            };
+        };
+    };
+    get_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an import. */
+                import_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportJson"];
+                };
+            };
+        };
+    };
+    delete_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an import. */
+                import_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    start_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an import. */
+                import_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportJson"];
+                };
+            };
+        };
+    };
+    upload_attachment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttachmentJson"];
+                };
+            };
+        };
+    };
+    download_attachment: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                attachment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+        };
+    };
+    get_speech: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpeechJson"];
+                };
+            };
+        };
+    };
+    transcribe_attachment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                attachment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TranscriptJson"];
+                };
+            };
+        };
+    };
+    speak_answer: {
+        parameters: {
+            query?: {
+                /** @description Which piece, from 0. */
+                piece?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation. */
+                session_id: string;
+                seq: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description How many pieces the answer has. */
+                    "Palaver-Pieces"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "audio/*": string;
+                };
+            };
+        };
+    };
+    create_share: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewShareIn"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShareJson"];
+                };
+            };
+        };
+    };
+    list_shares: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description The cursor of an earlier page. */
+                cursor?: string | null;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharesJson"];
+                };
+            };
+        };
+    };
+    delete_share: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                share_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    change_share: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                share_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShareExpiryIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShareJson"];
+                };
+            };
+        };
+    };
+    get_shared_conversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                secret: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedConversationJson"];
+                };
+            };
+        };
+    };
+    list_platforms: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlatformsJson"];
+                };
+            };
+        };
+    };
+    request_test: {
+        parameters: {
+            query?: {
+                /** @description Its name in the settings; empty for the only one. */
+                account?: string;
+            };
+            header?: never;
+            path: {
+                platform: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlatformAccountJson"];
+                };
+            };
+        };
+    };
+    list_logs: {
+        parameters: {
+            query?: {
+                /** @description Only this level and above. */
+                level?: "debug" | "info" | "warning" | "error" | "critical";
+                /** @description Only lines that contain this text. */
+                text?: string;
+                /** @description The cursor of an earlier request. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogsJson"];
+                };
+            };
+        };
+    };
+    get_health_details: {
+        parameters: {
+            query?: {
+                /** @description Also ask the model one short question, which costs a little. */
+                asks_model?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthDetailsJson"];
+                };
+            };
+        };
+    };
+    get_update_notes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateNotesJson"];
+                };
+            };
+        };
+    };
+}

@@ -1,7 +1,7 @@
 /** The types of the API under the names that the page uses. `schema.ts` is generated from the API's own description. */
 import type { components } from "./schema";
 
-type Schemas = components["schemas"];
+export type Schemas = components["schemas"];
 
 export type Session = Schemas["ConversationJson"];
 /** What a conversation has chosen besides its model; null: the default. */
@@ -12,22 +12,16 @@ export type LogEvent = Schemas["LogEventJson"];
 export type TranscriptPage = Schemas["LogPageJson"];
 export type Receipt = Schemas["ReceiptJson"];
 export type Project = Schemas["ProjectJson"];
-export type Storage = Schemas["StorageJson"];
 export type SavedPrompt = Schemas["SavedPromptJson"];
 export type SavedPrompts = Schemas["SavedPromptsJson"];
 export type SearchHit = Schemas["SearchHitJson"];
-export type MessageSearchResults = Schemas["SearchResultsJson"];
 export type Me = Schemas["MeJson"];
 export type Models = Schemas["ModelsJson"];
 export type OfferedModels = Schemas["OfferedModelsJson"];
 export type Profile = Schemas["ProfileJson"];
 export type Profiles = Schemas["ProfilesJson"];
 export type Toolset = Schemas["ToolsetJson"];
-export type Toolsets = Schemas["ToolsetsJson"];
 export type Command = Schemas["CommandJson"];
-export type Attachment = Schemas["AttachmentJson"];
-export type SignInMethods = Schemas["ServerSignInMethodsJson"];
-export type Policies = Schemas["PoliciesJson"];
 export type BusyPolicy = Schemas["BusyPolicy"];
 export type ReplyTo = Schemas["ReplyTo"];
 export type Delivery = Schemas["DeliveryJson"];

@@ -1,6 +1,6 @@
 /** The files of a message, and the files of a message that is being written. */
 import { useEffect, useMemo } from "react";
-import { buildUrl } from "../api/http";
+import { buildFileUrl } from "../api/calls";
 import type { FilePart } from "../api/messageContent";
 import { formatBytes } from "../format/numbers";
 import type { DraftFile } from "../outbox/composerDrafts";
@@ -14,7 +14,7 @@ export function MessageFiles({ files, all }: { files: readonly FilePart[]; all: 
   return (
     <ul className="files">
       {files.map((file) => {
-        const url = buildUrl(`api/attachments/${file.id}`, { all });
+        const url = buildFileUrl(file.id, all);
         return (
           <li key={file.id}>
             {IMAGE_TYPES.has(file.media_type) ? (
@@ -95,7 +95,7 @@ function FilePreview({ draft: { file, uploaded } }: { draft: DraftFile }) {
     if (localUrl === null) return;
     return () => URL.revokeObjectURL(localUrl);
   }, [localUrl]);
-  const serverUrl = uploaded !== null && IMAGE_TYPES.has(uploaded.media_type) ? buildUrl(`api/attachments/${uploaded.id}`) : null;
+  const serverUrl = uploaded !== null && IMAGE_TYPES.has(uploaded.media_type) ? buildFileUrl(uploaded.id) : null;
   const url = localUrl ?? (file === null ? serverUrl : null);
   return url === null ? <FileIcon /> : <img className="thumbnail" src={url} alt="" />;
 }

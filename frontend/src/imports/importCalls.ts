@@ -1,23 +1,22 @@
 /** The requests about imports. */
-import type { components } from "../api/schema";
 import { UnreachableError } from "../api/errors";
 import { buildUrl, readError, request } from "../api/http";
+import type { Schemas } from "../api/types";
 
-export type Import = components["schemas"]["ImportJson"];
-export type ImportReport = components["schemas"]["ReportJson"];
+export type Import = Schemas["ImportJson"];
 
-const importPath = (id: string, rest = "") => `/imports/${encodeURIComponent(id)}${rest}`;
+const inPath = (id: string) => ({ path: { import_id: id } });
 
-export const listImports = () => request<{ imports: Import[]; max_bytes: number }>("GET", "/imports");
-export const getImport = (id: string) => request<Import>("GET", importPath(id));
-export const startImport = (id: string) => request<Import>("POST", importPath(id, "/start"));
-export const deleteImport = (id: string) => request<undefined>("DELETE", importPath(id));
+export const listImports = () => request("GET", "/api/imports");
+export const getImport = (id: string) => request("GET", "/api/imports/{import_id}", inPath(id));
+export const startImport = (id: string) => request("POST", "/api/imports/{import_id}/start", inPath(id));
+export const deleteImport = (id: string) => request("DELETE", "/api/imports/{import_id}", inPath(id));
 
 /** Uploads a file as it is read from disk, and reports which share of it was sent. */
 export function uploadImport(file: File, onProgress: (share: number) => void, signal: AbortSignal): Promise<Import> {
   return new Promise((resolve, reject) => {
     const upload = new XMLHttpRequest(); // `fetch` does not tell how much was sent
-    upload.open("POST", buildUrl("api/imports", { name: file.name }));
+    upload.open("POST", buildUrl("POST", "/api/imports", { query: { name: file.name } }));
     upload.setRequestHeader("Content-Type", "application/octet-stream");
     upload.upload.onprogress = ({ loaded, total }) => onProgress(total === 0 ? 0 : loaded / total);
     upload.onerror = () => reject(new UnreachableError("the server cannot be reached"));
@@ -31,4 +30,3 @@ export function uploadImport(file: File, onProgress: (share: number) => void, si
     upload.send(file);
   });
 }
-

@@ -10,12 +10,12 @@ export function canCreatePasskeys(): boolean {
 }
 
 /** Asks the person's authenticator for a new passkey, and returns it as JSON; null if the person canceled. */
-export async function createPasskey(options: Record<string, unknown>): Promise<unknown> {
+export async function createPasskey(options: Record<string, unknown>): Promise<Record<string, unknown> | null> {
   const publicKey = getJsonCreation().parseCreationOptionsFromJSON?.(options.publicKey ?? options);
   if (publicKey === undefined) return null;
   try {
     const credential = await navigator.credentials.create({ publicKey });
-    return credential instanceof PublicKeyCredential ? credential.toJSON() : null;
+    return credential instanceof PublicKeyCredential ? (credential.toJSON() as Record<string, unknown>) : null;
   } catch (error) {
     if (error instanceof DOMException) return null; // canceled, or the device already has one
     throw error;

@@ -6,7 +6,7 @@
  * its cursor, empty at first: it brings the events that were missed, and `lists_changed` for lists loaded before it was ready.
  */
 import { ApiError } from "../api/errors";
-import { buildUrl, fetchResponse, readError } from "../api/http";
+import { openEventStream } from "../api/http";
 import type { LiveItem } from "../api/types";
 import { SseParser } from "./sseParser";
 
@@ -169,15 +169,13 @@ class StreamConnection {
 
   async #listen(): Promise<void> {
     const { follow, all } = this.subscription;
-    const target = follow && (follow.after === null ? follow.id : `${follow.id}:${follow.after}`);
+    const targets = follow && [follow.after === null ? follow.id : `${follow.id}:${follow.after}`];
     this.#restartWatchdog();
-    const response = await fetchResponse(buildUrl("api/live", { follow: target, all }), {
-      headers: { Accept: "text/event-stream", ...(this.cursor !== null && { "Last-Event-ID": this.cursor }) },
+    const reader = await openEventStream("GET", "/api/live", {
+      query: { follow: targets, all },
+      headers: this.cursor === null ? {} : { "Last-Event-ID": this.cursor },
       signal: this.#abort.signal,
-      cache: "no-store",
     });
-    if (!response.ok || response.body === null) throw await readError(response);
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new SseParser();
     for (;;) {
       const { done, value } = await reader.read();

@@ -31,7 +31,7 @@ function useServer(refuse: (endpoint: string) => ApiError | null): string[] {
   vi.spyOn(calls, "subscribeToPush").mockImplementation(({ endpoint }) => {
     endpoints.push(endpoint);
     const error = refuse(endpoint);
-    return error === null ? Promise.resolve() : Promise.reject(error);
+    return error === null ? Promise.resolve(undefined) : Promise.reject(error);
   });
   return endpoints;
 }

@@ -3,14 +3,13 @@
  *
  * Always true: an entry is shown until its message is shown, and never together with it.
  */
-import type { NewSession } from "../api/calls";
 import { readText, type FilePart } from "../api/messageContent";
-import type { BusyPolicy, LogEvent, ReplyTo } from "../api/types";
+import type { BusyPolicy, LogEvent, ReplyTo, Schemas } from "../api/types";
 
 export interface OutboxEntry {
   key: string; // the idempotency key: sending twice makes one message
   session: string | null; // null: the conversation has to be created first
-  newSession: NewSession; // how to create it
+  newSession: Schemas["NewSessionIn"]; // how to create it
   text: string;
   attachments: FilePart[];
   busy?: BusyPolicy | undefined;

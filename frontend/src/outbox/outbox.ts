@@ -6,7 +6,7 @@
  */
 import * as calls from "../api/calls";
 import { ApiError, describeError, describeRejection } from "../api/errors";
-import type { Receipt } from "../api/types";
+import type { Receipt, Schemas } from "../api/types";
 import { storage } from "../lib/storage";
 import { Store } from "../lib/store";
 import { parseEntries, type OutboxEntry } from "./entries";
@@ -100,9 +100,9 @@ export class Outbox {
       const receipt = await calls.sendMessage(session, {
         content: buildContent(entry),
         key: entry.key,
-        busy_policy: entry.busy,
+        busy_policy: entry.busy ?? null,
         attachment_ids: entry.attachments.map((file) => file.id),
-        reply_to: entry.reply,
+        ...(entry.reply && { reply_to: entry.reply }),
       });
       const sent = { ...entry, session };
       if (receipt.outcome === "rejected") this.#patch(entry.key, { rejection: describeRejection(receipt) });
@@ -147,7 +147,7 @@ function isFinal(error: unknown): error is ApiError {
 }
 
 /** The text of a message or, if it has a recording with its words, the text and the files as parts. */
-function buildContent({ text, attachments }: OutboxEntry): string | unknown[] {
+function buildContent({ text, attachments }: OutboxEntry): Schemas["MessageIn"]["content"] {
   const voices = attachments.filter((file) => file.transcript !== undefined);
   if (voices.length === 0) return text;
   const parts = voices.map(({ id, transcript }) => ({ type: "attachment", id, transcript }));

@@ -121,13 +121,13 @@ function SessionMenuItems({
           <MenuItem icon={<LinkIcon />} onSelect={() => setTimeout(() => openShareDialog(id), 0)}>
             {words.share}
           </MenuItem>
-          <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportPath(id, "markdown"))}>
+          <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportUrl(id, "markdown"))}>
             {words.exportMarkdown}
           </MenuItem>
-          <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportPath(id, "html"))}>
+          <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportUrl(id, "html"))}>
             {words.exportHtml}
           </MenuItem>
-          <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportPath(id, "jsonl"))}>
+          <MenuItem icon={<DownloadIcon />} onSelect={() => download(calls.buildExportUrl(id, "jsonl"))}>
             {words.exportJsonl}
           </MenuItem>
         </>

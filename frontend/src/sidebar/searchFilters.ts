@@ -25,14 +25,16 @@ export const FILTER_NAMES = Object.keys(NO_FILTERS) as FilterName[];
 const MAX_TEXT_CHARS = 1000;
 const DAY = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
 const SHORT_TEXT = /^[^\p{Cc}]{1,200}$/u;
+const ROLES = ["user", "assistant", "tool"] as const;
+const ARCHIVED = ["only", "without"] as const;
 const VALID_VALUES: Record<FilterName, RegExp> = {
   platform: /^[\w-]{1,64}$/,
-  role: /^(user|assistant|tool)$/,
+  role: RegExp(`^(${ROLES.join("|")})$`),
   person: SHORT_TEXT,
   project: SHORT_TEXT,
   from: DAY,
   to: DAY,
-  archived: /^(only|without)$/,
+  archived: RegExp(`^(${ARCHIVED.join("|")})$`),
 };
 
 export function listActiveFilters(filters: SearchFilters): FilterName[] {
@@ -67,13 +69,17 @@ export function formatSearch({ text, filters, everyone }: Search): string {
 export function buildFilterQuery({ platform, role, person, project, from, to, archived }: SearchFilters): SearchFilterQuery {
   return {
     ...(platform !== "" && { platform }),
-    ...(role !== "" && { role }),
+    ...(isOneOf(role, ROLES) && { role }),
     ...(person !== "" && { person }),
     ...(project !== "" && { project }),
     ...(from !== "" && { after: startOfDay(from) }),
     ...(to !== "" && { before: startOfDay(to, 1) }),
-    ...(archived !== "" && { archived }),
+    ...(isOneOf(archived, ARCHIVED) && { archived }),
   };
+}
+
+function isOneOf<Value extends string>(text: string, values: readonly Value[]): text is Value {
+  return values.some((value) => value === text);
 }
 
 function startOfDay(day: string, daysLater = 0): string {

@@ -1,7 +1,7 @@
 /** The sign-in page: by link, password or passkey. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, type SubmitEvent } from "react";
-import * as calls from "../api/calls";
+import * as calls from "../api/accountCalls";
 import { ApiError, describeError } from "../api/errors";
 import { getLocation, navigate } from "../lib/router";
 import { words } from "../words";

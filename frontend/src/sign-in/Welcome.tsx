@@ -1,7 +1,7 @@
 /** The first visit after a sign-in link: a name, and a way to sign in again. It can be skipped, and is not shown again. */
 import { useState, type SubmitEvent } from "react";
 import { MAX_NAME_CHARS, MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS } from "../api/accountLimits";
-import * as calls from "../api/calls";
+import * as calls from "../api/accountCalls";
 import { describeError } from "../api/errors";
 import { canCreatePasskeys, createPasskey } from "../lib/passkeyCreation";
 import type { Account } from "../live/context";

@@ -13,11 +13,11 @@ export function canUsePasskeys(): boolean {
 export class PasskeyDeclinedError extends Error {}
 
 /** Asks the person's authenticator, and returns its answer as JSON. */
-export async function requestPasskey(options: Record<string, unknown>): Promise<unknown> {
+export async function requestPasskey(options: Record<string, unknown>): Promise<Record<string, unknown>> {
   const publicKey = getJsonRequest().parseRequestOptionsFromJSON?.(options.publicKey ?? options);
   const credential = publicKey && (await navigator.credentials.get({ publicKey }).catch(returnNullIfDeclined));
   if (!(credential instanceof PublicKeyCredential)) throw new PasskeyDeclinedError("no passkey was used");
-  return credential.toJSON();
+  return credential.toJSON() as Record<string, unknown>;
 }
 
 function returnNullIfDeclined(error: unknown): null {

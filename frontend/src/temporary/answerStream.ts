@@ -1,5 +1,5 @@
 /** The answer to a question of a temporary conversation, as it arrives. */
-import { buildUrl, fetchResponse, readError } from "../api/http";
+import { openEventStream } from "../api/http";
 import { SseParser } from "../live/sseParser";
 import type { OutgoingTemporaryMessage } from "./messages";
 
@@ -17,15 +17,7 @@ export async function* streamAnswer(messages: readonly OutgoingTemporaryMessage[
   signal.addEventListener("abort", abort);
   let watchdog = setTimeout(abort, MAX_SILENCE_MS);
   try {
-    const response = await fetchResponse(buildUrl("api/temporary/answers"), {
-      method: "POST",
-      headers: { Accept: "text/event-stream", "Content-Type": "application/json" },
-      body: JSON.stringify({ messages }),
-      signal: connection.signal,
-      cache: "no-store",
-    });
-    if (!response.ok || response.body === null) throw await readError(response);
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    const reader = await openEventStream("POST", "/api/temporary/answers", { body: { messages: [...messages] }, signal: connection.signal });
     const parser = new SseParser();
     for (;;) {
       const { done, value } = await reader.read();

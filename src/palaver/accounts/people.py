@@ -24,7 +24,15 @@ from palaver.people import (
     pairing_table as pairing_requests,
     table as people,
 )
-from palaver.people.model import INVITATION_LIFETIME, Invitation, Role, clean_person_name, generate_secret, hash_secret
+from palaver.people.model import (
+    INVITATION_LIFETIME,
+    Invitation,
+    Role,
+    check_is_owner,
+    clean_person_name,
+    generate_secret,
+    hash_secret,
+)
 from palaver.people.pairing_table import MAX_PENDING_REQUESTS
 from palaver.sessions import turn_leases as turn_access, turns_table as turns
 from palaver.sessions.turn import StopRequest
@@ -44,8 +52,7 @@ class People(Operations[AsyncRunner]):
     """All people of this gateway; only an owner can open it."""
 
     def __init__(self, store: SessionStore, principal: Principal) -> None:
-        if principal.role is not Role.OWNER or principal.job_id is not None:
-            raise OwnerRequired
+        check_is_owner(principal)
         super().__init__(AsyncRunner(store.engine))
         self._clock = store.clock
         self._config = store.config

@@ -26,6 +26,7 @@ from palaver.people.model import (
     ATTEMPTS_PER_NAME,
     ATTEMPTS_PER_NAME_AND_ADDRESS,
     CHALLENGES_PER_ADDRESS,
+    NewSecret,
     describe_device,
     generate_secret,
     group_ip_address,
@@ -186,13 +187,30 @@ async def count_attempt(engine: Engine, clock: Clock, limits: Limits) -> None:
         await refuse_attempt(wait)
 
 
-def start_sign_in(
-    tx: Transaction, person: Person, method: SignInMethod, visitor: Visitor, secret: str, now: int
-) -> None:
-    """Sign a person in; the earlier sign-in of the same browser ends."""
-    accounts.check_exists(tx, person.id)
-    if visitor.cookie:
-        accounts.end_sign_in(tx, hash_secret(visitor.cookie))
-    browser = accounts.Browser(device=describe_device(make_storable(visitor.user_agent)), ip_address=visitor.address)
-    accounts.sign_in(tx, person.id, hash_secret(secret), method, browser, now)
-    passkeys.remember(tx, person.id, hash_secret(visitor.device_cookie), hash_secret(visitor.new_device_cookie), now)
+async def finish_sign_in(
+    engine: Engine,
+    clock: Clock,
+    method: SignInMethod,
+    visitor: Visitor,
+    limits: Limits,
+    prove: Callable[[Transaction, int], Person],
+) -> NewSecret[Person]:
+    """Sign in the person whom `prove` returns, in the same transaction, and uncount the attempt.
+
+    The secret is for the cookie. The earlier sign-in of the same browser ends.
+    """
+    secret, now = generate_secret(), to_micros(clock.now())
+    device = describe_device(make_storable(visitor.user_agent))
+
+    def run(tx: Transaction) -> Person:
+        person = prove(tx, now)
+        accounts.check_exists(tx, person.id)
+        if visitor.cookie:
+            accounts.end_sign_in(tx, hash_secret(visitor.cookie))
+        accounts.sign_in(tx, person.id, hash_secret(secret), method, device, visitor.address, now)
+        known, new = hash_secret(visitor.device_cookie), hash_secret(visitor.new_device_cookie)
+        passkeys.remember(tx, person.id, known, new, now)
+        passkeys.uncount_attempt(tx, limits)
+        return person
+
+    return NewSecret(await engine.arun(Write(run)), secret)

@@ -96,7 +96,6 @@ def keep_profile_toolsets(agent_profile: AgentProfile, profile_name: str | None,
 
 
 def find_default_model(agent_profile: AgentProfile, profile_name: str | None, agent_model: str) -> str:
-    """Return the model of conversations with this profile that have chosen none."""
     return agent_profile.profiles.get(profile_name or "", DEFAULT_PROFILE).model or agent_model
 
 

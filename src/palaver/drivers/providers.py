@@ -73,7 +73,6 @@ class ModelName(NamedTuple):
 
 
 def parse_model_name(text: str) -> ModelName:
-    """Parse `provider:model`."""
     provider, colon, model = text.strip().partition(":")
     if not (provider and colon and model):
         raise InvalidInput(f"{text!r} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.")
@@ -152,8 +151,6 @@ class Timeouts:
 
 
 class ModelPrices:
-    """The prices of the providers' models."""
-
     def __init__(self, configured: Mapping[str, TokenPrice], providers: Mapping[str, Provider]) -> None:
         self._configured = configured
         self._providers = providers

@@ -1,4 +1,4 @@
-"""How an adapter reaches the gateway while it is connected: it fills in which account it is, and carries its fence."""
+"""The link of a connected adapter to the gateway: it fills in the account, and carries its fence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SentMessages(Protocol):
-    """Who learns what became of the messages that were sent; each is named by its account and its key."""
+    """Takes reports about messages that were sent; each is named by its account and its key."""
 
     async def confirm(self, account: AccountKey, key: str, message_id: str) -> None: ...
 
@@ -32,7 +32,7 @@ class SentMessages(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionEvents:
-    """Whom a link tells what its adapter reports."""
+    """Callbacks for what an adapter reports."""
 
     on_connected: Callable[[], None]
     on_linking: Callable[[LinkingPrompt], None]

@@ -200,7 +200,7 @@ class BotLimit:
         self._answer_times: dict[AccountKey, deque[float]] = {}
 
     def allows_answer(self, source: SessionSource) -> bool:
-        """Whether the message of a program may be answered now; if so, it counts as answered."""
+        """Return whether the message of a program may be answered now; if so, it counts as answered."""
         if source.platform not in self._settings.rules.bot_platforms:
             return False
         now = self._get_seconds()

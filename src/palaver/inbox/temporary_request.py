@@ -86,7 +86,7 @@ class TemporaryQuestion:
 
 
 def is_command(text: str) -> bool:
-    """Whether a text starts with the name of a slash command."""
+    """Return whether a text starts with the name of a slash command."""
     word = text.strip().split(maxsplit=1)[0] if text.strip() else ""
     return word.startswith("/") and find_command(word[1:]) is not None
 

@@ -22,14 +22,14 @@ from palaver.accounts.person_tables import PERSON_DATA
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
-from palaver.core.errors import NotAllowed, NotFound, OwnerRequired
+from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.core.text import is_storable
 from palaver.operation import erasure_batches, person_erasure, shared_erasure
 from palaver.people import erasures_table as erasures, table as people
 from palaver.people.erasures_table import ErasureReport
-from palaver.people.model import Role
+from palaver.people.model import Role, check_is_owner
 from palaver.people.person_data import ErasureStep
 from palaver.transfer.uploads import UPLOADS_FOLDER, ImportUploads
 
@@ -70,7 +70,7 @@ class Erasures:
 
     async def preview(self, principal: Principal, person_id: str) -> ErasurePreview:
         """Count what would be erased; nothing is changed."""
-        _check_owner(principal)
+        check_is_owner(principal)
 
         def describe(tx: Transaction) -> tuple[Person, ErasedPerson, ErasureReport]:
             person = _get_erasable(tx, person_id)
@@ -93,15 +93,14 @@ class Erasures:
         self, principal: Principal, person_id: str, on_progress: Callable[[ErasureReport], None] | None = None
     ) -> ErasureReport:
         """Erase a person, or go on with it; returns the report when everything is gone."""
-        _check_owner(principal)
+        check_is_owner(principal)
         now = to_micros(self._store.clock.now())
 
         def begin(tx: Transaction) -> str:
             begun = erasures.find_of_person(tx, person_id) if is_storable(person_id) else None
-            if begun is not None:
-                return begun.id
-            person = _get_erasable(tx, person_id)
-            begun = erasures.find_of_person(tx, person.id)
+            if begun is None:
+                person = _get_erasable(tx, person_id)
+                begun = erasures.find_of_person(tx, person.id)
             if begun is not None:
                 return begun.id
             erased = person_erasure.describe_person(tx, person.id)
@@ -121,7 +120,7 @@ class Erasures:
 
     async def find_begun(self, principal: Principal, name: str) -> PersonId | None:
         """Return the person of this name or id whose erasure has begun and not ended: lists no longer have them."""
-        _check_owner(principal)
+        check_is_owner(principal)
 
         def find(tx: Transaction) -> PersonId | None:
             for erasure_id in erasures.list_open(tx):
@@ -237,11 +236,6 @@ def _erase_shared(tx: Transaction, row: ErasureRow, found: tuple[list[int], int 
     if row.person.has_found_shared:  # once more: a copy may have been made meanwhile
         return replace(row, position=0, person=replace(row.person, has_found_shared=False))
     return row.go_on()
-
-
-def _check_owner(principal: Principal) -> None:
-    if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerRequired
 
 
 def _get_erasable(tx: Transaction, person_id: str) -> Person:

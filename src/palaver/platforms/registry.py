@@ -103,7 +103,7 @@ def configure_account(
     try:
         account_settings = manifest.settings.model_validate(values)
     except ValidationError as errors:
-        found = _list_errors(errors)
+        found = errors.errors(include_url=False, include_input=False)
         problems = [_describe_problem(error, entry, manifest, variables) for error in found]
         names = (str(error["loc"][0]) for error in found if error["loc"])
         wrong = [name for name in names if name.isidentifier()]  # another one may be a secret
@@ -162,17 +162,13 @@ def _compute_fingerprint(values: Mapping[str, object], place: AccountPlace) -> s
 
 async def _create_adapter(manifest: PlatformManifest, settings: AccountSettings, place: AccountPlace) -> Adapter:
     try:
-        await asyncio.to_thread(_import_modules, manifest)  # an SDK takes a while, and the event loop must not wait
+        for name in manifest.modules:
+            await asyncio.to_thread(importlib.import_module, name)  # an SDK takes a while: the event loop must not wait
         adapter = manifest.create_adapter(settings, place)
     except ImportError as error:
         raise AccountRefused(_describe_missing_module(manifest, error.name or str(error))) from error
     adapter.account = place.account
     return adapter
-
-
-def _import_modules(manifest: PlatformManifest) -> None:
-    for name in manifest.modules:
-        importlib.import_module(name)
 
 
 # -- settings -----------------------------------------------------------------------------------------------
@@ -233,10 +229,6 @@ def _list_raw_secrets(manifest: PlatformManifest, values: Mapping[str, object]) 
 
 
 # -- words --------------------------------------------------------------------------------------------------
-
-
-def _list_errors(errors: ValidationError) -> list[Mapping[str, Any]]:
-    return [dict(error) for error in errors.errors(include_url=False, include_input=False)]
 
 
 def _describe_problem(

@@ -135,7 +135,7 @@ def parse_part_key(key: str) -> tuple[str, int] | None:
 
 
 class NextStep(StrEnum):
-    """What follows from the outcome of one part."""
+    """The consequence of the outcome of one part."""
 
     CONTINUE = "continue"  # with the next part, or end the delivery
     RETRY = "retry"  # send the same part again, later

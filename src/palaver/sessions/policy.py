@@ -28,8 +28,6 @@ MAX_IDLE_MINUTES: Final = 100 * 365 * 24 * 60  # a hundred years; for longer, us
 
 
 class ResetMode(StrEnum):
-    """The triggers of an automatic reset."""
-
     NONE = "none"  # nothing: only a person resets a conversation
     IDLE = "idle"  # no message for a while
     DAILY = "daily"  # a certain hour of the day
@@ -43,7 +41,7 @@ class ResetReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ResetPolicy:
-    """When conversations are reset; creating one with an invalid value raises ConfigError."""
+    """The rule by which conversations are reset; creating one with an invalid value raises ConfigError."""
 
     mode: ResetMode = ResetMode.NONE
     idle_minutes: int = 1440

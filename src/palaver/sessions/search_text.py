@@ -406,7 +406,7 @@ NO_FILTER: Final = SearchFilter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterText:
-    """What a person typed, split into words and filters; days are days of a calendar, in no time zone yet."""
+    """The text of a search, split into words and filters; days are days of a calendar, in no time zone yet."""
 
     words: str
     platform: str | None = None

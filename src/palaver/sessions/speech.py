@@ -103,8 +103,6 @@ def _find_piece_end(text: str, start: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """A recording on disk."""
-
     path: Path
     name: str
     media_type: str
@@ -113,8 +111,6 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class SpokenAudio:
-    """Audio of a spoken text."""
-
     data: bytes = field(repr=False)
     media_type: str
 
@@ -193,8 +189,6 @@ class FileUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """An uploaded file."""
-
     id: str
     name: str
     media_type: str

@@ -174,7 +174,7 @@ def make_change(row: ChangeRow) -> SettingsChange:
                 key=item.key,
                 before=read_shown(item.before),
                 after=read_shown(item.after),
-                is_secret=is_encrypted(item.before) or is_encrypted(item.after),
+                is_secret=item.is_secret,
             )
             for item in row.items
         ),

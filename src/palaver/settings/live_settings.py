@@ -142,13 +142,13 @@ class LiveSettings:
         )
 
     async def _run(self) -> None:
-        await run_poll_loop(
-            self._poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="settings_not_applied"
-        )
+        async def poll() -> float:
+            await self.refresh()
+            return IDLE_SECONDS
 
-    async def _poll(self) -> float:
-        await self.refresh()
-        return IDLE_SECONDS
+        await run_poll_loop(
+            poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="settings_not_applied"
+        )
 
 
 def log_problems(loaded: LoadedSettings) -> None:

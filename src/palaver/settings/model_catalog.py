@@ -89,6 +89,3 @@ async def _list_models(access: ProviderAccess) -> OfferedModels:
     except (AgentError, InvalidInput) as error:
         return OfferedModels(provider=access.name, title=title, error=str(error))
     return OfferedModels(provider=access.name, title=title, models=tuple(f"{access.name}:{name}" for name in names))
-
-
-# -- whether the agent can be made --------------------------------------------------------------------------

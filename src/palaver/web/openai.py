@@ -42,7 +42,7 @@ from palaver.web.api_route import ApiRoute, make_router
 from palaver.web.auth import Caller, require_scope, wait_until_signed_out
 from palaver.web.errors import RequestRejected, describe_error
 from palaver.web.routes.live import EventStream
-from palaver.web.state import State
+from palaver.web.state import MAX_KEY_CHARS, State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
@@ -295,7 +295,8 @@ async def openai_create_chat_completion(
     caller: Caller,
     x_palaver_session: Annotated[str | None, Header(description="The id of a conversation to continue.")] = None,
     idempotency_key: Annotated[
-        str | None, Header(max_length=128, description="Repeating a request with the same key sends one message.")
+        str | None,
+        Header(max_length=MAX_KEY_CHARS, description="Repeating a request with the same key sends one message."),
     ] = None,
 ) -> Response:
     """Answer the last message.

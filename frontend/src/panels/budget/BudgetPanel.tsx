@@ -1,7 +1,8 @@
 /** The panel of budgets: owners see everybody's and change limits, others see their own. */
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { BUDGETS_KEY, listAllBudgets, listOwnBudgets, type Budget, type BudgetScope, type UsedUpBudget } from "../../api/budgets";
+import { BUDGETS_KEY, listAllBudgets, listOwnBudgets, type Budget, type BudgetScope } from "../../api/budgets";
+import type { Schemas } from "../../api/types";
 import { formatResetTime } from "../../format/budgets";
 import { useMe } from "../../live/context";
 import { PlusIcon, WarningIcon } from "../../ui/icons";
@@ -88,7 +89,7 @@ function Intro({ timezone }: { timezone: string | undefined }) {
 }
 
 /** Says that a budget of several people is used up; what others have spent is not shown. */
-function UsedUpNotice({ budget: { scope, subject, period, resets_at, timezone } }: { budget: UsedUpBudget }) {
+function UsedUpNotice({ budget: { scope, subject, period, resets_at, timezone } }: { budget: Schemas["UsedUpBudgetJson"] }) {
   const name = words.budgetName(scope, period, subject);
   return (
     <p className="panel-notice" role="note">

@@ -3,42 +3,29 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { attempt } from "../../api/attempt";
 import { ApiError } from "../../api/errors";
 import { request } from "../../api/http";
-import type { components } from "../../api/schema";
+import type { Schemas } from "../../api/types";
 import { toast } from "../../ui/toasts";
 import { setupWords } from "../../words/setup";
 
-type Schemas = components["schemas"];
 export type Settings = Schemas["SettingsJson"];
 export type Setting = Schemas["SettingJson"];
 export type SettingTemplate = Schemas["SettingTemplateJson"];
 export type PlatformForm = Schemas["PlatformFormJson"];
 export type PlatformField = Schemas["PlatformFieldJson"];
-export type ProviderPreset = Schemas["ProviderPresetJson"];
 export type ProviderTest = Schemas["ProviderTestJson"];
-export type AccountTest = Schemas["AccountTestJson"];
-export type SettingsChange = Schemas["SettingsChangeJson"];
-type SettingsChanged = Schemas["SettingsChangedJson"];
-type SettingsHistory = Schemas["SettingsHistoryJson"];
-
-export interface SettingsEdit {
-  set?: Record<string, unknown>;
-  unset?: string[];
-  expected_version?: number;
-}
 
 export const SETTINGS_KEY = ["settings"];
 export const HISTORY_KEY = ["settings-history"];
 
-export const getSettings = () => request<Settings>("GET", "/settings");
-export const changeSettings = (edit: SettingsEdit) => request<SettingsChanged>("PATCH", "/settings", { body: edit });
-export const listChanges = (before: number | null) => request<SettingsHistory>("GET", "/settings/history", { query: { before, limit: 20 } });
+export const getSettings = () => request("GET", "/api/settings");
+export const changeSettings = (edit: Schemas["SettingsIn"]) => request("PATCH", "/api/settings", { body: edit });
+export const listChanges = (before: number | null) => request("GET", "/api/settings/history", { query: { before, limit: 20 } });
 export const undoChange = (change: number, expectedVersion: number) =>
-  request<SettingsChanged>("POST", "/settings/undo", { body: { change, expected_version: expectedVersion } });
-export const testProvider = (body: { provider: string; api_key: string | null; base_url: string | null; model: string | null }) =>
-  request<ProviderTest>("POST", "/settings/models/test", { body });
-export const listProviderModels = (provider: string) => request<{ models: string[] }>("GET", "/settings/models/available", { query: { provider } });
+  request("POST", "/api/settings/undo", { body: { change, expected_version: expectedVersion } });
+export const testProvider = (body: Schemas["ProviderTestIn"]) => request("POST", "/api/settings/models/test", { body });
+export const listProviderModels = (provider: string) => request("GET", "/api/settings/models/available", { query: { provider } });
 export const testAccount = (platform: string, account: string, settings: Record<string, unknown>) =>
-  request<AccountTest>("POST", `/settings/platforms/${encodeURIComponent(platform)}/test`, { body: { account, settings } });
+  request("POST", "/api/settings/platforms/{platform}/test", { path: { platform }, body: { account, settings } });
 
 export function useSettings() {
   return useQuery({ queryKey: SETTINGS_KEY, queryFn: getSettings });

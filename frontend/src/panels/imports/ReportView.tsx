@@ -1,14 +1,14 @@
 /** What an import would bring in, or has brought in: numbers, and what the person should know. */
 import { formatCount } from "../../format/numbers";
-import type { ImportReport } from "../../imports/importCalls";
+import type { Schemas } from "../../api/types";
 import { words } from "../../words";
 
 /** Whether an import brings in anything that is not there yet. */
-export function hasNews({ counts }: ImportReport): boolean {
+export function hasNews({ counts }: Schemas["ReportJson"]): boolean {
   return ["conversations", "grown", "memories", "projects"].some((name) => (counts[name] ?? 0) > 0);
 }
 
-export function ReportView({ report }: { report: ImportReport }) {
+export function ReportView({ report }: { report: Schemas["ReportJson"] }) {
   const { counts, folded, notes, problems } = report;
   const shown = Object.entries(words.importCounts).filter(([name]) => (counts[name] ?? 0) > 0);
   return (

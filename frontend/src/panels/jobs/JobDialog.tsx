@@ -127,7 +127,7 @@ function JobForm({ job, all, options, onClose, onDone }: Props & { options: JobO
 interface ChoiceProps {
   chosen: readonly string[];
   options: JobOptions;
-  onChange: (chosen: readonly string[]) => void;
+  onChange: (chosen: string[]) => void;
 }
 
 const toggle = (names: readonly string[], name: string) => (names.includes(name) ? names.filter((each) => each !== name) : [...names, name]);

@@ -6,7 +6,7 @@ import { useDebounced } from "../../lib/useDebounced";
 import { CopyButton } from "../../ui/CopyButton";
 import { SearchField } from "../../ui/SearchField";
 import { words } from "../../words";
-import type { LogRecord } from "../shared/calls";
+import type { LogLevel, LogRecord } from "../shared/calls";
 import * as calls from "../shared/calls";
 import { PanelPage } from "../shared/PanelPage";
 import { QueryResult } from "../shared/QueryResult";
@@ -15,11 +15,11 @@ import "./operation.css";
 
 const POLL_INTERVAL_MS = 2_000;
 const NEAR_END_PX = 40;
-const LEVELS = ["debug", "info", "warning", "error"] as const;
+const LEVELS = ["debug", "info", "warning", "error"] as const satisfies LogLevel[];
 
 export default function LogsPanel() {
   const queryClient = useQueryClient();
-  const [level, setLevel] = useState<string>("info");
+  const [level, setLevel] = useState<LogLevel>("info");
   const [text, setText] = useState("");
   const [isPaused, setPaused] = useState(false);
   const searched = useDebounced(text.trim());
@@ -39,7 +39,7 @@ export default function LogsPanel() {
         <SearchField text={text} label={words.logsSearch} onChange={setText} />
         <label className="log-level-field">
           {words.logsLevel}
-          <select value={level} onChange={(event) => setLevel(event.target.value)}>
+          <select value={level} onChange={(event) => setLevel(LEVELS.find((each) => each === event.target.value) ?? "info")}>
             {LEVELS.map((each) => (
               <option key={each} value={each}>
                 {words.logLevels[each]}

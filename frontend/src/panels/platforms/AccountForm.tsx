@@ -1,5 +1,6 @@
 /** The settings of one account on a platform: fields to paste, a test that stores nothing, and saving, which connects it. */
 import { useState } from "react";
+import type { Schemas } from "../../api/types";
 import { ApiError, describeError } from "../../api/errors";
 import { getPlatformName } from "../../format/platforms";
 import { useLeaveGuard } from "../../lib/leaveGuard";
@@ -9,18 +10,7 @@ import { translateFieldName, translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { SettingField } from "../forms/SettingField";
 import { readProblems, removeKey, RESET } from "../forms/settingValues";
-import {
-  changeSettings,
-  isConflict,
-  testAccount,
-  useRefreshSettings,
-  type AccountTest,
-  type PlatformField,
-  type PlatformForm,
-  type Setting,
-  type Settings,
-  type SettingTemplate,
-} from "../forms/settingsApi";
+import { changeSettings, isConflict, testAccount, useRefreshSettings, type PlatformField, type PlatformForm, type Setting, type Settings, type SettingTemplate } from "../forms/settingsApi";
 
 interface Props {
   form: PlatformForm;
@@ -41,7 +31,7 @@ export function getAccountPrefix(platform: string, account: string): string {
 export function AccountForm({ form, settings, account = "", onSave = () => undefined }: Props) {
   const [draft, setDraft] = useState<ReadonlyMap<string, unknown>>(new Map());
   const [problems, setProblems] = useState<ReadonlyMap<string, string>>(new Map());
-  const [test, setTest] = useState<AccountTest | null>(null);
+  const [test, setTest] = useState<Schemas["AccountTestJson"] | null>(null);
   const [isTesting, setTesting] = useState(false);
   const refresh = useRefreshSettings();
   const runOnce = useSingleFlight();

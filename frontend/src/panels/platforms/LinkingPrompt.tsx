@@ -1,11 +1,11 @@
 /** What to do on a phone to link it with an account: a QR code to scan, or a code to type. Only owners get it. */
+import type { Schemas } from "../../api/types";
 import { CopyButton } from "../../ui/CopyButton";
 import { words } from "../../words";
 import { translateText } from "../../words/settings";
-import type { Linking } from "../shared/calls";
 import { QrCode } from "./QrCode";
 
-export function LinkingPrompt({ linking, platform }: { linking: Linking; platform: string }) {
+export function LinkingPrompt({ linking, platform }: { linking: Schemas["LinkingJson"]; platform: string }) {
   return (
     <div className="linking-prompt">
       <p dir="auto">{translateText(linking.instructions)}</p>

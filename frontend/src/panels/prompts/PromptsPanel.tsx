@@ -2,13 +2,14 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { attempt } from "../../api/attempt";
-import * as calls from "../../api/calls";
-import type { SavedPrompt, SavedPrompts } from "../../api/types";
+import { listPrompts } from "../../api/calls";
+import type { SavedPrompt, Schemas } from "../../api/types";
 import { confirm } from "../../ui/ConfirmDialog";
 import { NameDialog } from "../../ui/NameDialog";
 import { words } from "../../words";
 import { PanelPage } from "../shared/PanelPage";
 import { QueryResult } from "../shared/QueryResult";
+import * as calls from "./promptCalls";
 import "./prompts.css";
 
 const PROMPTS_KEY = ["prompts"];
@@ -17,10 +18,10 @@ const MAX_PROMPT_CHARS = 20_000;
 
 export default function PromptsPanel() {
   const queryClient = useQueryClient();
-  const query = useQuery({ queryKey: PROMPTS_KEY, queryFn: calls.listPrompts });
+  const query = useQuery({ queryKey: PROMPTS_KEY, queryFn: listPrompts });
   const [edited, setEdited] = useState<SavedPrompt | "new" | null>(null);
   const refresh = () => queryClient.invalidateQueries({ queryKey: PROMPTS_KEY });
-  const save = async (fields: Record<string, string>) => {
+  const save = async (fields: Schemas["NewSavedPromptIn"]) => {
     const isSaved = await attempt(() => (edited === "new" || edited === null ? calls.createPrompt(fields) : calls.updatePrompt(edited.id, fields)));
     if (!isSaved) return;
     setEdited(null);
@@ -73,9 +74,9 @@ export default function PromptsPanel() {
 
 interface EditorProps {
   prompt: SavedPrompt | null;
-  fields: SavedPrompts["fields"]; // besides the name and the text
+  fields: Schemas["SavedPromptsJson"]["fields"]; // besides the name and the text
   onClose: () => void;
-  onSave: (fields: Record<string, string>) => Promise<void>;
+  onSave: (fields: Schemas["NewSavedPromptIn"]) => Promise<void>;
 }
 
 function PromptEditor(props: EditorProps) {

@@ -1,5 +1,6 @@
 /** Who has changed which settings and when, with Undo. */
 import { useInfiniteQuery } from "@tanstack/react-query";
+import type { Schemas } from "../../api/types";
 import { formatDateTime, formatRecent } from "../../format/time";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
@@ -7,7 +8,7 @@ import { words } from "../../words";
 import { translateChoice, translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { formatValue, splitKey } from "../forms/settingValues";
-import { HISTORY_KEY, listChanges, undoChange, useSettingsAction, type SettingsChange } from "../forms/settingsApi";
+import { HISTORY_KEY, listChanges, undoChange, useSettingsAction } from "../forms/settingsApi";
 import { LoadMoreButton } from "../shared/LoadMoreButton";
 
 const MAX_VALUE_CHARS = 80;
@@ -36,7 +37,7 @@ export function History({ version }: { version: number }) {
   );
 }
 
-function ChangeRow({ change, version }: { change: SettingsChange; version: number }) {
+function ChangeRow({ change, version }: { change: Schemas["SettingsChangeJson"]; version: number }) {
   const run = useSettingsAction();
   const runOnce = useSingleFlight();
   const undo = async () => {

@@ -2,7 +2,7 @@
 import { useState, type SubmitEvent } from "react";
 import { MAX_NAME_CHARS, MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS } from "../../api/accountLimits";
 import { attempt } from "../../api/attempt";
-import * as calls from "../../api/calls";
+import * as calls from "../../api/accountCalls";
 import type { Me } from "../../api/types";
 import { useAccount } from "../../live/context";
 import { toast } from "../../ui/toasts";

@@ -1,6 +1,6 @@
 /** Shows how much space people's files take, and lets them download everything that is stored about them. */
 import { useQuery } from "@tanstack/react-query";
-import * as calls from "../../api/calls";
+import * as calls from "../../api/accountCalls";
 import { download } from "../../api/download";
 import { formatBytes } from "../../format/numbers";
 import { words } from "../../words";

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { attempt } from "../../api/attempt";
-import { addPasskey, getNewPasskeyOptions } from "../../api/calls";
+import { addPasskey, getNewPasskeyOptions } from "../../api/accountCalls";
 import { formatDate } from "../../format/days";
 import { formatRecent } from "../../format/time";
 import { canCreatePasskeys, createPasskey } from "../../lib/passkeyCreation";

@@ -1,5 +1,6 @@
 /** The policies for conversations on each platform and, for owners, where to change them. */
 import { useQuery } from "@tanstack/react-query";
+import type { Schemas } from "../../api/types";
 import { ProfilePicture } from "../../agent/ProfilePicture";
 import { getProfileTitle, useProfiles } from "../../agent/profiles";
 import * as policyCalls from "../../api/calls";
@@ -7,7 +8,7 @@ import { getPlatformName } from "../../format/platforms";
 import { Link } from "../../ui/Link";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { words } from "../../words";
-import type { Policy, ResetRule } from "../shared/calls";
+import type { ResetRule } from "../shared/calls";
 import { QueryResult } from "../shared/QueryResult";
 import { describeReset } from "./resetPolicy";
 
@@ -42,7 +43,7 @@ export function PolicyList({ isOwner }: { isOwner: boolean }) {
   );
 }
 
-function PolicyItem({ policy }: { policy: Policy }) {
+function PolicyItem({ policy }: { policy: Schemas["PolicyJson"] }) {
   const { platform } = policy;
   const name = platform === null ? words.policyOtherPlatforms : getPlatformName(platform);
   return (

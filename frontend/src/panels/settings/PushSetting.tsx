@@ -1,18 +1,19 @@
 /** Notifications while the page is closed: a switch, and a button that sends one. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import * as calls from "../../api/calls";
+import { getPushStatus } from "../../api/calls";
 import { describeError } from "../../api/errors";
 import { useMe } from "../../live/context";
 import { canUsePush, turnPushOff, turnPushOn } from "../../notifications/pushSubscription";
 import { SegmentedControl } from "../../ui/SegmentedControl";
 import { toast } from "../../ui/toasts";
 import { words } from "../../words";
+import { sendTestPush } from "../shared/calls";
 
 export function PushSetting() {
   const queryClient = useQueryClient();
   const personId = useMe().person.id;
-  const { data: status } = useQuery({ queryKey: ["push"], queryFn: calls.getPushStatus, enabled: canUsePush() });
+  const { data: status } = useQuery({ queryKey: ["push"], queryFn: getPushStatus, enabled: canUsePush() });
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const isOn = status?.is_subscribed === true;
@@ -28,7 +29,7 @@ export function PushSetting() {
     setBusy(false);
   };
   const sendTest = () =>
-    calls.sendTestPush().then(
+    sendTestPush().then(
       () => toast(words.testNotificationSent),
       (error: unknown) => toast(words.testNotificationFailed(describeError(error))),
     );

@@ -1,5 +1,6 @@
 /** A shared copy of a conversation. Everybody with the link can read it without signing in. */
 import { useQuery } from "@tanstack/react-query";
+import type { Schemas } from "../../api/types";
 import { ApiError } from "../../api/errors";
 import { formatDateTime } from "../../format/time";
 import { useDocumentTitle } from "../../lib/documentTitle";
@@ -7,7 +8,6 @@ import { useLocation } from "../../lib/router";
 import { Markdown } from "../../markdown/Markdown";
 import UserText from "../../markdown/UserText";
 import { words } from "../../words";
-import type { SharedCopy } from "../shared/calls";
 import * as calls from "../shared/calls";
 import { QueryResult } from "../shared/QueryResult";
 import "../shared/panels.css";
@@ -30,7 +30,7 @@ export default function SharedPage() {
   );
 }
 
-function SharedCopyView({ copy }: { copy: SharedCopy }) {
+function SharedCopyView({ copy }: { copy: Schemas["SharedConversationJson"] }) {
   const title = copy.title ?? words.sharedConversation;
   useDocumentTitle(title);
   return (

@@ -6,8 +6,9 @@ The page has the texts in other languages, by code; a test compares both.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from palaver.core.invocation import format_command
@@ -245,14 +246,7 @@ class Finding:
     facts: Mapping[str, str] = field(default_factory=dict)  # what the texts mention
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "code": self.code,
-            "subject": self.subject,
-            "severity": self.severity,
-            "text": self.text,
-            "fix": self.fix or None,
-            "facts": dict(self.facts),
-        }
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"fix": self.fix or None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,19 +263,7 @@ class Diagnosis:
         return {"ok": not self.has_problems, "findings": [finding.to_json() for finding in self.findings]}
 
 
-def make_ok(code: FindingCode, **facts: object) -> Finding:
-    return _make_finding(code, Severity.OK, facts)
-
-
-def make_warning(code: FindingCode, **facts: object) -> Finding:
-    return _make_finding(code, Severity.WARNING, facts)
-
-
-def make_problem(code: FindingCode, **facts: object) -> Finding:
-    return _make_finding(code, Severity.PROBLEM, facts)
-
-
-def _make_finding(code: FindingCode, severity: Severity, facts: Mapping[str, object]) -> Finding:
+def make_finding(severity: Severity, code: FindingCode, **facts: object) -> Finding:
     values = {name: str(value) for name, value in facts.items()}
     return Finding(
         code=code,
@@ -291,6 +273,11 @@ def _make_finding(code: FindingCode, severity: Severity, facts: Mapping[str, obj
         fix=code.fix.format_map(values),
         facts=values,
     )
+
+
+make_ok = partial(make_finding, Severity.OK)
+make_warning = partial(make_finding, Severity.WARNING)
+make_problem = partial(make_finding, Severity.PROBLEM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,19 +52,14 @@ def check_home(home: Path) -> Iterator[Finding]:
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
         yield make_problem(FindingCode.HOME_NOT_WRITABLE, folder=home, command=f"chmod u+rwx {path}")
         return
-    open_paths = [home] if info.st_mode & _OTHERS else []
-    open_paths += [each for each in _list_private_files(home) if each.stat().st_mode & _OTHERS]
+    private = sorted({path for pattern in _PRIVATE_FILES for path in home.glob(pattern) if path.is_file()})
+    open_paths = [path for path in (home, *private) if path.stat().st_mode & _OTHERS]
     if not open_paths:
         yield make_ok(FindingCode.HOME_PRIVATE, folder=home)
         return
     fixes = [f"chmod {'700' if each.is_dir() else '600'} {shlex.quote(str(each))}" for each in open_paths]
     names = ", ".join(each.name if each != home else str(home) for each in open_paths)
     yield make_warning(FindingCode.HOME_READABLE, files=names, command=" && ".join(fixes))
-
-
-def _list_private_files(home: Path) -> list[Path]:
-    found = {path for pattern in _PRIVATE_FILES for path in home.glob(pattern) if path.is_file()}
-    return sorted(found)
 
 
 def check_disk(home: Path, database: Path | None) -> Iterator[Finding]:
@@ -186,7 +181,7 @@ def check_everything(store: SessionStore, attachments: Path, commands: FixComman
 # The accounts on chat platforms: their settings, what the running server says, and on request a real sign-in.
 
 PROBE_SECONDS: Final = 20.0
-_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.DEAF})
+_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.UNRESPONSIVE})
 
 
 def check_accounts(

@@ -298,13 +298,9 @@ async def _run(agent: Agent, meter: CallMeter, reports: list[UsageReport]) -> Fi
         detail = error.facts.get("detail")
         said = f" The provider says: {detail}" if isinstance(detail, str) and detail not in str(error) else ""
         return make_problem(FindingCode.MODEL_FAILED, problem=error, detail=said)
-    return _describe_answer(agent, "".join(text), time.monotonic() - started)
-
-
-def _describe_answer(agent: Agent, answer: str, seconds: float) -> Finding:
-    if not answer.strip():
+    if not "".join(text).strip():
         return make_warning(FindingCode.MODEL_EMPTY, model=agent.model)
-    return make_ok(FindingCode.MODEL_ANSWERS, model=agent.model, seconds=f"{seconds:.1f}")
+    return make_ok(FindingCode.MODEL_ANSWERS, model=agent.model, seconds=f"{time.monotonic() - started:.1f}")
 
 
 async def _record_usage(store: SessionStore, work: DoctorWork, call_ids: list[str], reports: list[UsageReport]) -> None:

@@ -62,7 +62,7 @@ def check_api_url(server: str, example: str) -> AfterValidator:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
+    """Return whether a host is this machine."""
     if host.lower() == "localhost":
         return True
     try:

@@ -81,20 +81,14 @@ class DiscordHttp(HTTPClient):
         super().__init__(asyncio.get_running_loop())
         self._api_url = api_url
         self.token = token
-        self._session: aiohttp.ClientSession | None = None
-
-    def open(self) -> None:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                ws_response_class=DiscordClientWebSocketResponse,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            ws_response_class=DiscordClientWebSocketResponse,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
 
     async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self._session.close()
 
     async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
         return await self._get_session().ws_connect(
@@ -150,7 +144,7 @@ class DiscordHttp(HTTPClient):
             raise RequestFailed(_describe(error), was_sent=True) from None
 
     def _get_session(self) -> aiohttp.ClientSession:
-        if self._session is None:
+        if self._session.closed:
             raise RequestFailed("the connection is closed", was_sent=False)
         return self._session
 
@@ -188,7 +182,6 @@ class DiscordClient:
     def open(self) -> None:
         if self._http is None:
             self._http = DiscordHttp(self._settings.api_url, self._settings.bot_token.get_secret_value())
-            self._http.open()
 
     async def close(self) -> None:
         http, self._http = self._http, None
@@ -197,20 +190,13 @@ class DiscordClient:
 
     # ---- the account -----------------------------------------------------------------------------------------
 
-    async def get_user(self) -> JSON:
-        user: JSON = await self._call("GET", "/users/@me")
-        return user
-
-    async def get_application(self) -> JSON:
-        application: JSON = await self._call("GET", "/applications/@me")
-        return application
-
-    async def list_guilds(self) -> list[JSON]:
-        guilds: list[JSON] = await self._call("GET", "/users/@me/guilds", params={"limit": str(MAX_GUILDS)})
-        return guilds
+    async def load_account(self) -> tuple[JSON, JSON, list[JSON]]:
+        """Return the bot as a user, its application, and the servers that it is in."""
+        user = await self._call("GET", "/users/@me")
+        application = await self._call("GET", "/applications/@me")
+        return user, application, await self._call("GET", "/users/@me/guilds", params={"limit": str(MAX_GUILDS)})
 
     async def set_commands(self, application_id: str, commands: Sequence[JSON]) -> None:
-        """Replace the slash commands of the bot."""
         await self._call("PUT", f"/applications/{application_id}/commands", json=list(commands))
 
     async def _call(self, method: str, path: str, **options: Any) -> Any:
@@ -233,7 +219,6 @@ class DiscordClient:
         return found
 
     async def download(self, url: str) -> AsyncIterator[bytes]:
-        """Download a file that a person has sent."""
         if (urlsplit(url).hostname or "").lower() not in self._file_hosts:
             raise InvalidInput("its address is not one of Discord")
         async for chunk in self._fetcher.fetch(url):
@@ -286,7 +271,7 @@ class DiscordClient:
 
 
 def has_content_intent(application: JSON) -> bool:
-    """Whether the bot may read messages that do not mention it."""
+    """Return whether the bot may read messages that do not mention it."""
     return bool(application.get("flags", 0) & CONTENT_FLAGS)
 
 

@@ -49,7 +49,7 @@ MISSED_BEATS: Final = 2  # heartbeats without an answer, then the connection is 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayTiming:
-    """How long the gateway waits, so that tests need not."""
+    """The waits of the gateway; tests make them shorter."""
 
     first_pause: float = 1.0  # before the second attempt; each further one waits twice as long
     max_pause: float = 30.0
@@ -77,7 +77,7 @@ class _EventTable(dict[str, Any]):
 
 
 class _SocketState(ConnectionState["GatewayClient"]):
-    """What discord.py's socket needs to know of a client."""
+    """The part of a client that discord.py's socket needs."""
 
     def _update_references(self, ws: DiscordWebSocket) -> None:
         self._get_client().socket = ws  # known from now on, also if it breaks while we sign in

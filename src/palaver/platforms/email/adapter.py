@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRejected, SendUncertain, TargetUnreachable
 from palaver.core.source import Platform
+from palaver.core.tasks import BackgroundTasks, cancel_tasks
 from palaver.delivery.adapter import AccountInfo, Adapter
-from palaver.platforms.common.receiving import BackgroundTasks
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.client import MailClient
 from palaver.platforms.email.headers import (
@@ -69,16 +69,14 @@ UNVERIFIED_WARNING: Final = (
 
 
 class EmailAdapter(Adapter):
-    """One mailbox."""
-
     platform = Platform.EMAIL
     capabilities = CAPABILITIES
 
-    def __init__(self, settings: EmailSettings, place: AccountPlace, *, client: MailClient | None = None) -> None:
+    def __init__(self, settings: EmailSettings, place: AccountPlace) -> None:
         self.account = place.account
         self.silence_seconds = max(SILENCE_SECONDS, 3 * settings.poll_seconds)
         self._settings = settings
-        self._client = client or MailClient(settings)
+        self._client = MailClient(settings)
         self._threads = ThreadCache()
         self._refused = RefusedSenders()
         self._failures = FetchFailures()
@@ -98,17 +96,13 @@ class EmailAdapter(Adapter):
         finally:
             await connection.close()
         await self._client.check_smtp()
-        return AccountInfo(
-            user_id=self._settings.address,
-            name=self._settings.address,
-            warnings=tuple(self._list_warnings()),
-            details=tuple(self._list_details(has_idle=has_idle)),
-        )
-
-    def _list_warnings(self) -> list[str]:
+        address, warnings = self._settings.address, []
         if self._settings.allow_unverified_senders:
-            return [UNVERIFIED_WARNING]
-        return [] if self._settings.authserv_id else [NO_AUTHSERV_WARNING]
+            warnings = [UNVERIFIED_WARNING]
+        elif not self._settings.authserv_id:
+            warnings = [NO_AUTHSERV_WARNING]
+        details = tuple(self._list_details(has_idle=has_idle))
+        return AccountInfo(user_id=address, name=address, warnings=tuple(warnings), details=details)
 
     def _list_details(self, *, has_idle: bool) -> list[str]:
         details = []
@@ -132,8 +126,7 @@ class EmailAdapter(Adapter):
             )
             await receiver.run(link)
         finally:
-            confirming.cancel()
-            await asyncio.wait({confirming})
+            await cancel_tasks([confirming])
 
     async def _confirm_sent(self, link: AccountLink) -> None:
         """Look for mails of ours in the Sent folder: at the start, and after each one that may have been sent."""
@@ -186,7 +179,9 @@ class EmailAdapter(Adapter):
             raise
         if refused:
             log.warning("email_recipients_refused", extra={"count": len(refused), "mail": head.message_id})
-        self._remember(message, head)
+        thread_id = find_thread_of(message.key, message.address)
+        state = ThreadState(head.message_id, head.subject, tuple(head.references))
+        self._threads.remember(message.address.chat_id, thread_id, state)
         if self._settings.should_save_sent():
             self._copies.start(self._save_copy(mail))
         return head.message_id
@@ -262,11 +257,6 @@ class EmailAdapter(Adapter):
         except (PalaverError, ImapRefused, TimeoutError) as error:
             log.info("email_thread_not_found", extra={"reason": str(error)})
             return []
-
-    def _remember(self, message: OutgoingMessage, head: MailHead) -> None:
-        thread_id = find_thread_of(message.key, message.address)
-        state = ThreadState(head.message_id, head.subject, tuple(head.references))
-        self._threads.remember(message.address.chat_id, thread_id, state)
 
     async def _save_copy(self, mail: bytes) -> None:
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import aiosmtplib
 
-from palaver.core.errors import AccountRefused, ConnectionLost, SendRetryable, SendUncertain
+from palaver.core.errors import AccountRefused, ConnectionLost, PlatformError, SendRetryable, SendUncertain
 from palaver.platforms.email.body_text import TransferDecoder
 from palaver.platforms.email.headers import MAX_HEADER_BYTES, clean_line
 from palaver.platforms.email.imap import ImapConnection, ImapRefused
@@ -40,8 +40,6 @@ WAKE_SECONDS = 5.0  # for a connection that was not used for a while
 
 
 class MailClient:
-    """The servers of one mailbox."""
-
     def __init__(self, settings: EmailSettings) -> None:
         self._settings = settings
         self._context: ssl.SSLContext | None = None
@@ -120,7 +118,8 @@ class MailClient:
         if folder is None:
             return []
         async with self._use_worker(folder) as (worker, _):
-            uids = await worker.search(b'HEADER Message-ID "' + _quote_id(id_text) + b'"')
+            quoted_id = id_text.encode("ascii", "ignore").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+            uids = await worker.search(b'HEADER Message-ID "' + quoted_id + b'"')
             items = f"BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>"
             found = [await worker.fetch(uid, items) for uid in reversed(uids[-MAX_FOUND_MAILS:])]
         return [header for each in found if isinstance(header := each.get("BODY[HEADER]"), bytes)]
@@ -208,7 +207,7 @@ class MailClient:
         )
         try:
             await smtp.connect(timeout=SMTP_CONNECT_SECONDS)
-        except BaseException:
+        except BaseException:  # also when it is canceled: no connection is left open
             smtp.close()
             raise
         return smtp
@@ -217,12 +216,12 @@ class MailClient:
         """Send a mail; return the recipients whom the server has refused, if others get it. Raises DeliveryError."""
         try:
             smtp = await self._open_smtp()
-        except Exception as error:  # noqa: BLE001  (whatever it is, nothing was sent)
+        except (aiosmtplib.SMTPException, OSError, ValueError, PlatformError) as error:  # nothing was sent
             raise _make_connect_error(error, self._settings.smtp_host) from None
         try:
             refused = await self._name_recipients(smtp, recipients, attempt)
             await self._send_data(smtp, mail)
-        except BaseException:
+        except BaseException:  # also when it is canceled: no connection is left open
             smtp.close()
             raise
         await _quit(smtp)
@@ -283,8 +282,3 @@ def _make_connect_error(error: Exception, host: str) -> DeliveryError:
         answer = f"{host} has answered with {error.code}: {clean_line(error.message)[:200]}"
         return SendRetryable(answer, retry_after=60.0, whole_account=True)
     return SendRetryable(f"{host} can't be reached ({type(error).__name__}).")
-
-
-def _quote_id(message_id: str) -> bytes:
-    data = message_id.encode("ascii", "ignore")
-    return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')

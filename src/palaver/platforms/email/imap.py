@@ -142,9 +142,8 @@ class ImapConnection:
             await self.run("STARTTLS", b"STARTTLS")
         except ImapRefused:
             raise AccountRefused(f"{self._host} does not offer STARTTLS. Set imap_security to tls.") from None
-        if (
-            self._buffer or self._fragments or not self._has_read_all
-        ):  # sent before the encryption: an attacker on the line may have added it
+        # What was sent before the encryption may come from an attacker on the line.
+        if self._buffer or self._fragments or not self._has_read_all:
             raise ConnectionLost(f"{self._host} has sent data before the encryption began.")
         assert self._writer is not None and self._context is not None  # noqa: S101, PT018
         try:
@@ -193,17 +192,15 @@ class ImapConnection:
                     if response.line.startswith(b"+"):
                         await self._write((waiting.pop(0) if waiting else b"") + b"\r\n")
                     elif response.line.startswith(tag + b" "):
-                        return self._finish(name, response.line[len(tag) + 1 :], responses)
+                        answer = response.line[len(tag) + 1 :]
+                        if not answer.upper().startswith(b"OK"):
+                            raise ImapRefused(name, answer)
+                        return responses
                     else:
                         responses.append(response)
                         size += sum(map(len, response.fragments))
                         if len(responses) > MAX_RESPONSES or size > MAX_COMMAND_BYTES:
                             raise ConnectionLost(f"{self._host} sends too much as an answer to {name}.")
-
-    def _finish(self, name: str, answer: bytes, responses: list[Response]) -> list[Response]:
-        if not answer.upper().startswith(b"OK"):
-            raise ImapRefused(name, answer)
-        return responses
 
     async def open_folder(self, name: str) -> Folder:
         """Open a folder for reading: nothing in it is changed."""
@@ -323,7 +320,7 @@ class ImapConnection:
             yield
         except ImapRefused:
             raise
-        except BaseException as error:
+        except BaseException as error:  # also when it is canceled: the rest of the answer would be read as the next one
             if self._writer is not None:
                 self._writer.transport.abort()
                 self._writer = None

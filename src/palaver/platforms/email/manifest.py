@@ -137,7 +137,7 @@ class EmailSettings(AccountSettings):
         return self.smtp_port or _SMTP_PORTS[self.smtp_security]
 
     def should_save_sent(self) -> bool:
-        """Whether we put a copy of what we send into the Sent folder."""
+        """Return whether we put a copy of what we send into the Sent folder."""
         if self.save_sent is not None:
             return self.save_sent
         return not self.smtp_host.lower().endswith(_HOSTS_THAT_SAVE_SENT)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
 from palaver.core.source import ChatType, Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
+from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.matrix import outbound
 from palaver.platforms.matrix.client import (
@@ -20,7 +21,6 @@ from palaver.platforms.matrix.client import (
     RequestRefused,
     to_delivery_error,
     to_platform_error,
-    to_preparation_error,
 )
 from palaver.platforms.matrix.inbound import FileReference, Reader, RoomDirectory, read_object, read_text
 from palaver.platforms.matrix.manifest import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS
@@ -43,8 +43,6 @@ MAX_REMEMBERED = 1_000  # uploads and reactions
 
 
 class MatrixAdapter(Adapter):
-    """An account on a homeserver."""
-
     platform = Platform.MATRIX
     capabilities = CAPABILITIES
 
@@ -162,7 +160,10 @@ class MatrixAdapter(Adapter):
     async def send(self, message: OutgoingMessage) -> str | None:
         """Send a text or a file. The key is the transaction id: sent again, it is the same event."""
         room_id, thread_id = message.address.chat_id, message.address.thread_id
-        reply_to = message.reply_to if self._should_quote(room_id) or thread_id else None
+        # An answer shows what it answers in groups, where others may have written meanwhile.
+        room = self._rooms.get(room_id)
+        is_quoting = thread_id or room is None or room.chat_type is not ChatType.DM
+        reply_to = message.reply_to if is_quoting else None
         try:
             is_encrypted = await self._is_encrypted(room_id)
             if message.file is None:
@@ -173,7 +174,7 @@ class MatrixAdapter(Adapter):
                 location = await self._upload(message.key, message.file, is_encrypted=is_encrypted)
                 content = outbound.build_file_content(message.file, location, reply_to=reply_to, thread_id=thread_id)
         except (RequestRefused, RequestFailed) as error:
-            raise to_preparation_error(error) from error
+            raise make_repeatable(to_delivery_error(error)) from error
         return await self._send_message(room_id, content, message.key)
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
@@ -188,7 +189,7 @@ class MatrixAdapter(Adapter):
                 content = await self._encryption.encrypt(room_id, event_type, content)
                 event_type = "m.room.encrypted"
         except (RequestRefused, RequestFailed) as error:
-            raise to_preparation_error(error) from error
+            raise make_repeatable(to_delivery_error(error)) from error
         try:
             return await self._client.send_event(room_id, event_type, content, transaction_id)
         except (RequestRefused, RequestFailed) as error:
@@ -244,13 +245,8 @@ class MatrixAdapter(Adapter):
                 return read_text(event.get("event_id"))
         return None
 
-    def _should_quote(self, room_id: str) -> bool:
-        """Tell whether an answer shows what it answers: in groups, where others may have written meanwhile."""
-        room = self._rooms.get(room_id)
-        return room is None or room.chat_type is not ChatType.DM
-
     async def _is_encrypted(self, room_id: str) -> bool:
-        """Tell whether a room is encrypted. Raises SendRejected if it is, and we have no keys: nothing leaks."""
+        """Return whether a room is encrypted. Raises SendRejected if it is, and we have no keys: nothing leaks."""
         await self._connect()
         room = self._rooms.get(room_id)
         if room is not None:

@@ -23,7 +23,6 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.common.fetching import NOT_SENT_ERRORS
 from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.matrix.inbound import read_object, read_text
@@ -77,9 +76,9 @@ class RequestFailed(Exception):
 class MatrixClient:
     """Requests to one homeserver, as one user."""
 
-    def __init__(self, homeserver: str, access_token: str | None = None) -> None:
+    def __init__(self, homeserver: str) -> None:
         self.homeserver = homeserver
-        self.access_token = access_token
+        self.access_token: str | None = None
         self.user_id = ""
         self._connections: httpx2.AsyncClient | None = None
 
@@ -181,9 +180,9 @@ class MatrixClient:
         """Return an event; None if it does not exist or we may not see it."""
         return await self._fetch_optional(f"{API}/rooms/{_quote(room_id)}/event/{_quote(event_id)}")
 
-    async def fetch_state(self, room_id: str, event_type: str, key: str = "") -> Mapping[str, Any] | None:
+    async def fetch_state(self, room_id: str, event_type: str) -> Mapping[str, Any] | None:
         """Return the content of a state event; None if there is none or we may not see it."""
-        return await self._fetch_optional(f"{API}/rooms/{_quote(room_id)}/state/{_quote(event_type)}/{_quote(key)}")
+        return await self._fetch_optional(f"{API}/rooms/{_quote(room_id)}/state/{_quote(event_type)}/")
 
     async def _fetch_optional(self, path: str) -> Mapping[str, Any] | None:
         try:
@@ -295,11 +294,6 @@ def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:
     if error.code == "M_NOT_FOUND":
         return TargetUnreachable(f"The homeserver does not know this room or message: {error}")
     return SendRejected(f"The homeserver rejected the message: {error}")
-
-
-def to_preparation_error(error: RequestRefused | RequestFailed) -> DeliveryError:
-    """Return what a failure means that happened before the message itself was sent."""
-    return make_repeatable(to_delivery_error(error))
 
 
 def to_platform_error(error: RequestRefused | RequestFailed) -> PlatformError:

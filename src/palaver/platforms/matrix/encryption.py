@@ -36,7 +36,7 @@ from nio.store import SqliteStore
 from palaver.core.errors import SendRetryable
 from palaver.core.files import write_file_atomically
 from palaver.platforms.matrix.client import API, RequestRefused
-from palaver.platforms.matrix.inbound import JsonObject, read_object
+from palaver.platforms.matrix.inbound import JsonObject, read_events, read_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -79,10 +79,9 @@ class RoomEncryption:
 
     def receive(self, sync: JsonObject) -> bool:
         """Take over the keys that a sync has brought; return whether messages may have become readable."""
-        events = read_object(sync.get("to_device")).get("events")
         has_keys = False
-        for event in events if isinstance(events, list) else ():
-            if read_object(event).get("type") == "m.room.encrypted" and read_object(event.get("content")):
+        for event in read_events(sync.get("to_device")):
+            if event.get("type") == "m.room.encrypted" and read_object(event.get("content")):
                 has_keys |= self._receive_key(event)
         changed = read_object(sync.get("device_lists")).get("changed")
         if isinstance(changed, list):

@@ -26,7 +26,7 @@ FILE_NAME = "sign-in.json"
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """Who we are on the homeserver. An access token that was created by hand may have no device."""
+    """Our account on the homeserver. An access token that was created by hand may have no device."""
 
     user_id: str
     device_id: str | None

@@ -108,7 +108,7 @@ def hide_people(text: str) -> str:
 
 
 def is_unauthorized(text: str) -> bool:
-    """Whether signal-cli says that Signal refuses our account."""
+    """Return whether signal-cli says that Signal refuses our account."""
     return bool(_UNAUTHORIZED.search(text))
 
 
@@ -198,19 +198,6 @@ def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name in _VARIABLES or name.startswith(_VARIABLE_PREFIXES)}
 
 
-async def run_program(arguments: Sequence[str], seconds: float) -> tuple[int, str]:
-    """Run signal-cli for a command that ends by itself; return its exit code and output."""
-    process = await start_program(arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
-    try:
-        async with asyncio.timeout(seconds):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        raise ConnectionLost(f"signal-cli did not answer within {seconds:g} seconds.") from None
-    finally:
-        await stop_process(process)
-    return process.returncode or 0, output.decode("utf-8", "replace")
-
-
 async def start_program(arguments: Sequence[str], **streams: Any) -> asyncio.subprocess.Process:
     """Start signal-cli in a session of its own, so that Ctrl-C in a terminal reaches only us."""
     try:
@@ -229,7 +216,9 @@ async def stop_process(process: asyncio.subprocess.Process) -> None:
     """End a process: by SIGTERM, and if that does not help by SIGKILL."""
     if process.returncode is None:
         _send_signal(process, signal.SIGTERM)
-        if not await _has_ended(process, END_SECONDS):
+        try:
+            await asyncio.wait_for(process.wait(), END_SECONDS)
+        except TimeoutError:
             log.warning("signal_cli_killed", extra={"pid": process.pid})
             _send_signal(process, signal.SIGKILL)
             await process.wait()
@@ -247,24 +236,25 @@ def _send_signal(process: asyncio.subprocess.Process, number: signal.Signals) ->
         process.send_signal(number)
 
 
-async def _has_ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
-    try:
-        await asyncio.wait_for(process.wait(), seconds)
-    except TimeoutError:
-        return False
-    return True
-
-
 async def read_version(program: str) -> str:
     """Return the version of signal-cli, such as `0.14.6`. Raises AccountRefused if it can't run."""
-    code, output = await run_program([program, "--version"], VERSION_SECONDS)
+    pipe, both = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
+    process = await start_program([program, "--version"], stdout=pipe, stderr=both)
+    try:
+        async with asyncio.timeout(VERSION_SECONDS):
+            data, _ = await process.communicate()
+    except TimeoutError:
+        raise ConnectionLost(f"signal-cli did not answer within {VERSION_SECONDS:g} seconds.") from None
+    finally:
+        await stop_process(process)
+    output = data.decode("utf-8", "replace")
     words = output.split()
-    if code == 0 and len(words) >= 2 and words[0] == "signal-cli":
+    if process.returncode == 0 and len(words) >= 2 and words[0] == "signal-cli":
         return words[1]
     if refused := find_setup_error(output):
         raise refused
     last = hide_people(output.strip().rpartition("\n")[2])[:200]
-    raise AccountRefused(f"{program} does not work: {last or f'exit code {code}'}. {INSTALL_STEP}")
+    raise AccountRefused(f"{program} does not work: {last or f'exit code {process.returncode}'}. {INSTALL_STEP}")
 
 
 class SignalProcess:
@@ -295,7 +285,7 @@ class SignalProcess:
             process = await start_program(
                 [*arguments, *options, "--ignore-stories"], stdout=descriptor, stderr=asyncio.subprocess.PIPE
             )
-        except BaseException:
+        except BaseException:  # also when it is canceled: nothing is left behind
             await asyncio.to_thread(shutil.rmtree, folder)
             raise
         finally:
@@ -304,7 +294,7 @@ class SignalProcess:
             await asyncio.to_thread(pid_file.write_text, str(process.pid))
             guard_arguments = ["sh", "-c", GUARD_SCRIPT, str(process.pid), str(folder)]
             guard = await start_program(guard_arguments, stdin=asyncio.subprocess.PIPE)
-        except BaseException:
+        except BaseException:  # also when it is canceled: no process is left running
             await stop_process(process)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise
@@ -444,15 +434,12 @@ class SignalProcess:
         for task in (self._draining, self._reading):
             if task is not None and not task.done():
                 task.cancel()
-        await self._end_guard()
-        await asyncio.to_thread(shutil.rmtree, self._socket_folder, ignore_errors=True)
-
-    async def _end_guard(self) -> None:
         assert self._guard.stdin is not None  # noqa: S101  (a pipe, see `start`)
         with contextlib.suppress(OSError):
             self._guard.stdin.write(b"\n")
         await _close_writer(self._guard.stdin)
         await stop_process(self._guard)
+        await asyncio.to_thread(shutil.rmtree, self._socket_folder, ignore_errors=True)
 
     async def _drain_errors(self) -> None:
         stderr = self._process.stderr

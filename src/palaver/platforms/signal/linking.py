@@ -43,8 +43,6 @@ INSTRUCTIONS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedAccount:
-    """An account in the folder."""
-
     number: str | None
     aci: str
     device_id: int
@@ -57,7 +55,7 @@ class LinkedAccount:
 
     @property
     def name(self) -> str:
-        """What `signal-cli -a` takes."""
+        """The value of `signal-cli -a`."""
         return self.number or self.aci
 
 
@@ -126,7 +124,7 @@ def describe_account(
 
 
 def is_outdated(version: str) -> bool:
-    """Whether a version may miss messages; an unknown one counts as new."""
+    """Return whether a version may miss messages; an unknown one counts as new."""
     match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return match is not None and tuple(map(int, match.groups())) < OLDEST_RECEIVING_VERSION
 

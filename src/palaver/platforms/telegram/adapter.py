@@ -67,14 +67,11 @@ NO_PUBLIC_URL: Final = (
 NO_GROUPS_WARNING: Final = (
     "The bot can't be added to groups. To allow it, send /setjoingroups to @BotFather, choose the bot and then Enable."
 )
-
-
+NO_LINK_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 _REACTIONS: Final = frozenset(emoji.value for emoji in ReactionEmoji)
 
 
 class TelegramAdapter(Adapter):
-    """One bot on Telegram."""
-
     platform = Platform.TELEGRAM
     capabilities = CAPABILITIES
 
@@ -225,36 +222,28 @@ class TelegramAdapter(Adapter):
         body = MessageBody.from_json(message.body)
         if body.rich is not None:
             try:
-                return await self._send_rich(message, body.rich)
+                rich_call, keyboard = self._client.bot.send_rich_message, _make_keyboard(message.buttons)
+                return await self._send(message, rich_call, markdown=body.rich, reply_markup=keyboard)
             except DeliveryError as error:
                 if not _is_content_refused(error):
                     raise
                 log.info("telegram_rich_message_refused", extra={"reason": str(error.__cause__)})
+        return await self._send(
+            message,
+            self._client.bot.send_message,
+            text=body.text,
+            entities=_make_entities(body),
+            reply_markup=_make_keyboard(message.buttons),
+            link_preview_options=NO_LINK_PREVIEW,
+        )
+
+    async def _send(self, message: OutgoingMessage, call: Callable[..., Awaitable[Message]], **fields: Any) -> str:
         sent = await self._client.deliver(
             message.address,
-            lambda: self._client.bot.send_message(
-                _read_chat(message.address),
-                body.text,
-                entities=_make_entities(body),
-                message_thread_id=_read_thread(message.address),
-                reply_parameters=_make_reply(message.reply_to),
-                reply_markup=_make_keyboard(message.buttons),
-                link_preview_options=LinkPreviewOptions(is_disabled=True),
-            ),
-        )
-        return str(sent.message_id)
-
-    async def _send_rich(self, message: OutgoingMessage, markdown: str) -> str:
-        optional = {
-            "message_thread_id": _read_thread(message.address),
-            "reply_parameters": _make_reply(message.reply_to),
-            "reply_markup": _make_keyboard(message.buttons),
-        }
-        parameters: dict[str, Any] = {"chat_id": _read_chat(message.address), "rich_message": {"markdown": markdown}}
-        parameters |= {name: value for name, value in optional.items() if value is not None}
-        request = self._client.bot.do_api_request
-        sent = await self._client.deliver(
-            message.address, lambda: request("sendRichMessage", api_kwargs=parameters, return_type=Message)
+            call,
+            message_thread_id=_read_thread(message.address),
+            reply_parameters=_make_reply(message.reply_to),
+            **fields,
         )
         return str(sent.message_id)
 
@@ -270,32 +259,19 @@ class TelegramAdapter(Adapter):
         return await self._send_as("document", message, InputFile(content, filename=file.name))
 
     async def _send_as(self, method: str, message: OutgoingMessage, file: InputFile) -> str:
-        send: Callable[..., Awaitable[Message]] = getattr(self._client.bot, f"send_{method}")
-        sent = await self._client.deliver(
-            message.address,
-            lambda: send(
-                _read_chat(message.address),
-                file,
-                message_thread_id=_read_thread(message.address),
-                reply_parameters=_make_reply(message.reply_to),
-            ),
-        )
-        return str(sent.message_id)
+        return await self._send(message, getattr(self._client.bot, f"send_{method}"), **{method: file})
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
-        """Replace the text and the buttons of a message."""
         body = MessageBody.from_json(message.body)
         try:
             await self._client.deliver(
                 message.address,
-                lambda: self._client.bot.edit_message_text(
-                    body.text,
-                    _read_chat(message.address),
-                    int(message_id),
-                    entities=_make_entities(body),
-                    reply_markup=_make_keyboard(message.buttons),
-                    link_preview_options=LinkPreviewOptions(is_disabled=True),
-                ),
+                self._client.bot.edit_message_text,
+                message_id=int(message_id),
+                text=body.text,
+                entities=_make_entities(body),
+                reply_markup=_make_keyboard(message.buttons),
+                link_preview_options=NO_LINK_PREVIEW,
                 is_repeatable=True,
             )
         except SendRejected as error:
@@ -303,22 +279,16 @@ class TelegramAdapter(Adapter):
                 raise
 
     async def delete(self, address: Address, message_id: str) -> None:
-        delete = self._client.bot.delete_message
+        call = self._client.bot.delete_message
         try:
-            await self._client.deliver(
-                address, lambda: delete(_read_chat(address), int(message_id)), is_repeatable=True
-            )
+            await self._client.deliver(address, call, message_id=int(message_id), is_repeatable=True)
         except SendRejected as error:
             if not _is_refusal(error, "message to delete not found", "message_id_invalid"):
                 raise
 
     async def show_typing(self, address: Address) -> None:
-        show = self._client.bot.send_chat_action
-        await self._client.deliver(
-            address,
-            lambda: show(_read_chat(address), "typing", message_thread_id=_read_thread(address)),
-            is_repeatable=True,
-        )
+        call, thread_id = self._client.bot.send_chat_action, _read_thread(address)
+        await self._client.deliver(address, call, action="typing", message_thread_id=thread_id, is_repeatable=True)
 
     async def show_draft(self, address: Address, key: str, body: str) -> bool:
         """Show a growing text, which disappears with the next message, or after 30 seconds.
@@ -331,13 +301,11 @@ class TelegramAdapter(Adapter):
         try:
             await self._client.deliver(
                 address,
-                lambda: self._client.bot.send_message_draft(
-                    int(address.chat_id),
-                    compute_draft_id(key),
-                    draft.text,
-                    entities=_make_entities(draft),
-                    message_thread_id=_read_thread(address),
-                ),
+                self._client.bot.send_message_draft,
+                draft_id=compute_draft_id(key),
+                text=draft.text,
+                entities=_make_entities(draft),
+                message_thread_id=_read_thread(address),
                 is_repeatable=True,
             )
         except SendRejected:
@@ -350,14 +318,11 @@ class TelegramAdapter(Adapter):
         offered = next((each for each in (emoji, plain) if each in _REACTIONS), None)
         if emoji and offered is None:
             raise SendRejected(f"Telegram does not offer {emoji} as a reaction.")
-        reactions = [ReactionTypeEmoji(offered)] if offered else []
-        react = self._client.bot.set_message_reaction
-        await self._client.deliver(
-            address, lambda: react(_read_chat(address), int(message_id), reactions), is_repeatable=True
-        )
+        reaction = [ReactionTypeEmoji(offered)] if offered else []
+        call = self._client.bot.set_message_reaction
+        await self._client.deliver(address, call, message_id=int(message_id), reaction=reaction, is_repeatable=True)
 
     async def answer_press(self, press_id: str, text: str | None) -> None:
-        """Show a text to the person who pressed a button, or only end the waiting sign."""
         await self._client.answer_press(press_id, text)
 
 
@@ -369,7 +334,7 @@ def _check_address(address: Address) -> None:
 
 
 def _is_content_refused(error: DeliveryError) -> bool:
-    """Whether Telegram refuses this kind of message, or does not know it, so that a simpler one may be sent."""
+    """Return whether Telegram refuses this kind of message, or does not know it, so that a simpler one may be sent."""
     cause = error.__cause__
     return isinstance(cause, ApiRefusal) and cause.status in {400, 404} and not cause.is_about_chat
 
@@ -386,10 +351,6 @@ def _make_entities(body: MessageBody) -> list[MessageEntity] | None:
 def _make_reply(message_id: str | None) -> ReplyParameters | None:
     # The answer also arrives if the question was deleted meanwhile.
     return ReplyParameters(int(message_id), allow_sending_without_reply=True) if message_id else None
-
-
-def _read_chat(address: Address) -> int | str:
-    return address.chat_id if address.chat_id.startswith("@") else int(address.chat_id)
 
 
 def _read_thread(address: Address) -> int | None:

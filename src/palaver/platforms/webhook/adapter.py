@@ -26,21 +26,16 @@ from palaver.platforms.webhook.manifest import CAPABILITIES, SignatureRefused, r
 from palaver.sessions.inbound import Inbound, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from palaver.core.errors import DeliveryError
     from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.webhook.manifest import WebhookSettings
-    from palaver.sessions.inbound import AnyUpdate, Receipt
+    from palaver.sessions.inbound import Receipt
 
 DEFAULT_CONVERSATION = "default"
 DEFAULT_USER_ID = "default"  # of the account without a name
-
 DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
-
 REQUEST_SECONDS = 30.0
-
 MAX_BODY_BYTES = 1024 * 1024
 REPORT_SECONDS = 30.0
 
@@ -75,32 +70,6 @@ def parse_payload(body: bytes) -> WebhookPayload:
         raise PayloadRefused(f"{where}: {first['msg']}" if where else str(first["msg"])) from None
 
 
-def make_message(payload: WebhookPayload, message_id: str, *, account: str, user_name: str) -> AnyUpdate:
-    """Return the message of a caller. The caller names a conversation of its own, never another caller's."""
-    source = SessionSource(
-        Platform.WEBHOOK,
-        payload.conversation,
-        chat_name=payload.conversation,
-        chat_type=ChatType.DM,
-        user_id=account or DEFAULT_USER_ID,
-        user_name=user_name,
-        account=account,
-    )
-    return Inbound(source=source, content=payload.text, message_id=message_id)
-
-
-def make_body(message: OutgoingMessage) -> bytes:
-    """Return the JSON that the receiver gets."""
-    fields = {
-        "id": message.key,
-        "kind": message.kind.value,
-        "conversation": message.address.chat_id,
-        "text": message.body,
-        "reply_to": message.reply_to,
-    }
-    return json.dumps(fields, ensure_ascii=False).encode()
-
-
 def find_error(status: int, retry_after: float | None, host: str) -> DeliveryError | None:
     """Return what the status of the receiver's answer means; None if it has taken the message."""
     if 200 <= status < 300:
@@ -112,14 +81,10 @@ def find_error(status: int, retry_after: float | None, host: str) -> DeliveryErr
         return SendUncertain(answer)
     if status >= 500 or status in {408, 425}:
         return SendRetryable(answer, retry_after=retry_after)
-    return _make_refusal(status, answer)
-
-
-def _make_refusal(status: int, answer: str) -> SendRejected:
     if status == 410:
         return TargetUnreachable(f"{answer} It takes no more answers for this conversation.")
     if status < 400:
-        return SendRejected(f"{answer} Redirects are not followed: set the final address as url.")
+        answer += " Redirects are not followed: set the final address as url."
     return SendRejected(answer)
 
 
@@ -157,14 +122,11 @@ class WebhookAdapter(Adapter):
     capabilities = CAPABILITIES
     max_webhook_bytes = MAX_BODY_BYTES
 
-    def __init__(
-        self, settings: WebhookSettings, place: AccountPlace, *, get_time: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, settings: WebhookSettings, place: AccountPlace) -> None:
         self.account = place.account
         self.capabilities = replace(CAPABILITIES, key_lifetime=settings.key_lifetime)
         self._settings = settings
         self._webhook_url = place.webhook_url
-        self._get_time = get_time
         self._client = WebhookClient(settings.url, settings.host) if settings.url else None
 
     async def probe(self) -> AccountInfo:
@@ -186,22 +148,39 @@ class WebhookAdapter(Adapter):
         if len(request.body) > MAX_BODY_BYTES:
             return _answer(413, error=f"A request has at most {MAX_BODY_BYTES} bytes.")
         try:
-            message_id = verify_request(self._get_key(), request.headers, request.body, self._get_time())
+            message_id = verify_request(self._get_key(), request.headers, request.body, time.time())
         except SignatureRefused as error:
             return _answer(401, error=str(error))
         try:
             payload = await asyncio.to_thread(parse_payload, request.body)
         except PayloadRefused as error:
             return _answer(422, error=str(error))
-        message = make_message(payload, message_id, account=self.account, user_name=self._settings.user_name)
-        return _answer_receipt(await link.accept(message), payload.conversation)
+        # The caller names a conversation of its own, never another caller's.
+        source = SessionSource(
+            Platform.WEBHOOK,
+            payload.conversation,
+            chat_name=payload.conversation,
+            chat_type=ChatType.DM,
+            user_id=self.account or DEFAULT_USER_ID,
+            user_name=self._settings.user_name,
+            account=self.account,
+        )
+        receipt = await link.accept(Inbound(source=source, content=payload.text, message_id=message_id))
+        return _answer_receipt(receipt, payload.conversation)
 
     async def send(self, message: OutgoingMessage) -> str | None:
         """Send a message to the address in the settings; without one, people read it in the conversation."""
         if self._client is None:
             return None
-        body = make_body(message)
-        headers = sign_request(self._get_key(), message.key, self._get_time(), body)
+        fields = {
+            "id": message.key,
+            "kind": message.kind.value,
+            "conversation": message.address.chat_id,
+            "text": message.body,
+            "reply_to": message.reply_to,
+        }
+        body = json.dumps(fields, ensure_ascii=False).encode()
+        headers = sign_request(self._get_key(), message.key, time.time(), body)
         status, retry_after = await self._client.post(body, headers)
         if (error := find_error(status, retry_after, self._settings.host)) is not None:
             raise error

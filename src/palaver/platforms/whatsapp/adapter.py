@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
 from palaver.core.source import Platform
+from palaver.core.tasks import wait_for_event
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
 from palaver.platforms.common.receiving import RecentEntries, parse_json_object
@@ -58,8 +59,6 @@ NOT_SUBSCRIBED: Final = (
 
 
 class WhatsAppAdapter(Adapter):
-    """One business number on WhatsApp."""
-
     platform = Platform.WHATSAPP
     capabilities = CAPABILITIES
     silence_seconds = 3 * CHECK_SECONDS
@@ -71,7 +70,7 @@ class WhatsAppAdapter(Adapter):
         self._webhook_url = place.webhook_url
         self._client = GraphClient(settings)
         self._check_now = asyncio.Event()  # a send was refused because of our account
-        self._intake = WebhookIntake(self._answer_press_of)
+        self._intake = WebhookIntake(self._answer_press)
         # Of the latest messages that people have received.
         self._delivered_keys: RecentEntries[str, None] = RecentEntries(MAX_REMEMBERED_DELIVERIES)
 
@@ -150,11 +149,7 @@ class WhatsAppAdapter(Adapter):
             except ConnectionLost as error:  # webhooks may arrive all the same
                 log.info("whatsapp_check_failed", extra={"reason": str(error)})
                 pause = RETRY_CHECK_SECONDS
-            try:
-                async with asyncio.timeout(pause):
-                    await self._check_now.wait()
-            except TimeoutError:
-                pass
+            await wait_for_event(self._check_now, pause)
 
     async def close(self) -> None:
         await self._intake.close()
@@ -168,8 +163,8 @@ class WhatsAppAdapter(Adapter):
             return self._answer_challenge(request)
         if (refusal := self._find_problem(request)) is not None:
             return WebhookResponse(status=refusal)
-        payload = await asyncio.to_thread(_parse_payload, request.body)
-        if payload is None:
+        payload = await asyncio.to_thread(parse_json_object, request.body)
+        if payload is None or payload.get("object") != "whatsapp_business_account":
             return WebhookResponse(status=400)
         content = parse_webhook(payload, self._settings.phone_number_id, self._client.download)
         link.report_connected()
@@ -202,10 +197,6 @@ class WhatsAppAdapter(Adapter):
         if _SIGNATURE.fullmatch(given):
             log.warning("whatsapp_signature_wrong", extra={"account": self.account, "setting": "app_secret"})
         return 401
-
-    async def _answer_press_of(self, update: AnyUpdate, receipt: Receipt) -> None:
-        if isinstance(update, ButtonPressed) and receipt.outcome is not Outcome.DUPLICATE and receipt.reply:
-            await self._answer_press(update, receipt.reply)
 
     async def _accept_status(self, link: AccountLink, status: MessageStatus) -> bool:
         """Record what became of a message of ours; return False if that has to be told again."""
@@ -249,15 +240,12 @@ class WhatsAppAdapter(Adapter):
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
         await self._client.call(outbound.build_reaction(address.chat_id, message_id, emoji))
 
-    async def _answer_press(self, press: ButtonPressed, text: str) -> None:
+    async def _answer_press(self, update: AnyUpdate, receipt: Receipt) -> None:
         """Say what a press has done. People have seen their choice as a message, and wait for an answer."""
-        reply = format_whatsapp_text(text)[: self.capabilities.max_length]
+        if not isinstance(update, ButtonPressed) or receipt.outcome is Outcome.DUPLICATE or not receipt.reply:
+            return
+        reply = format_whatsapp_text(receipt.reply)[: self.capabilities.max_length]
         try:
-            await self._client.call(outbound.build_reply(press.source.chat_id, press.press_id, reply))
+            await self._client.call(outbound.build_reply(update.source.chat_id, update.press_id, reply))
         except DeliveryError as error:
             log.info("whatsapp_press_not_answered", extra={"reason": str(error)})
-
-
-def _parse_payload(body: bytes) -> dict[str, Any] | None:
-    payload = parse_json_object(body) or {}
-    return payload if payload.get("object") == "whatsapp_business_account" else None

@@ -15,10 +15,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable
+from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.whatsapp_markdown import render_whatsapp_messages
 from palaver.platforms.whatsapp_web.inbound import EventContext, is_group, parse_event
 from palaver.platforms.whatsapp_web.linking import (
     ACCOUNT_FILE,
@@ -31,7 +33,7 @@ from palaver.platforms.whatsapp_web.linking import (
     raise_refusal,
 )
 from palaver.platforms.whatsapp_web.manifest import CAPABILITIES
-from palaver.platforms.whatsapp_web.outbound import describe_file, make_delivery_error, parse_address, render_markdown
+from palaver.platforms.whatsapp_web.outbound import describe_file, make_delivery_error, parse_address
 from palaver.platforms.whatsapp_web.process import CHILD_COMMAND, ChildEnded, ChildProcess, FileExchange
 from palaver.platforms.whatsapp_web.protocol import HEARTBEAT_SECONDS, RequestError, State
 
@@ -65,8 +67,6 @@ class _LinkingEnded(Exception):
 
 
 class WhatsAppWebAdapter(Adapter):
-    """One account of a private person."""
-
     platform = Platform.WHATSAPP_WEB
     capabilities = CAPABILITIES
     silence_seconds = 200.0  # longer than a code to type is valid
@@ -243,7 +243,8 @@ class WhatsAppWebAdapter(Adapter):
         self._group_names.clear()
         if identity != self._identity:
             self._identity = identity
-            await asyncio.to_thread(self._save_account)
+            path, text = self._folder / ACCOUNT_FILE, json.dumps(identity)
+            await asyncio.to_thread(write_file_atomically, path, text, overwrite=True)
         link.report_connected()
 
     def _load_account(self) -> Mapping[str, Any]:
@@ -251,11 +252,6 @@ class WhatsAppWebAdapter(Adapter):
             return parse_json_object((self._folder / ACCOUNT_FILE).read_bytes()) or {}
         except OSError:
             return {}
-
-    def _save_account(self) -> None:
-        path = self._folder / ACCOUNT_FILE
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(self._identity), "utf-8")
 
     def _get_child(self) -> ChildProcess:
         if self._child is None:
@@ -275,7 +271,7 @@ class WhatsAppWebAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        return render_markdown(markdown)
+        return render_whatsapp_messages(markdown, self.capabilities)
 
     async def send(self, message: OutgoingMessage) -> str:
         chat = parse_address(message.address)

@@ -66,7 +66,7 @@ class Library(Protocol):
         ...
 
     def is_alive(self) -> bool:
-        """Whether the connection receives."""
+        """Return whether the connection receives."""
         ...
 
     def perform(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,15 +170,11 @@ class Child:
 
     def _perform(self, fields: dict[str, Any]) -> dict[str, Any]:
         result = self._library.perform(fields["do"], fields)
-        if fields["do"] in SENDING_REQUESTS:
-            self._keep_proof(fields["key"], result["id"])
+        if fields["do"] in SENDING_REQUESTS and self._spool is not None:
+            # Keep that a message was sent, in case Palaver is no longer there to read the reply.
+            with contextlib.suppress(OSError):  # the reply says it, too
+                self._spool.append({"kind": "sent", "key": fields["key"], "id": result["id"]})
         return result
-
-    def _keep_proof(self, key: str, message_id: str) -> None:
-        """Keep that a message was sent, in case Palaver is no longer there to read the reply."""
-        assert self._spool is not None  # noqa: S101  (nothing is sent before it is set)
-        with contextlib.suppress(OSError):  # the reply says it, too
-            self._spool.append({"kind": "sent", "key": key, "id": message_id})
 
     def _reply(self, number: int, work: Callable[[], dict[str, Any]]) -> None:
         try:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 MAX_REASON_CHARS: Final = 200
 
-
 # The first that is found in the text of an error decides. What is not recognized may have arrived.
 _KINDS: Final = (
     ("websocket disconnected before message send", ErrorKind.UNCERTAIN),
@@ -35,11 +34,7 @@ _KINDS: Final = (
     ("upload", ErrorKind.NOT_SENT),
     ("download", ErrorKind.NOT_SENT),
 )
-
-
 _DIGITS: Final = re.compile(r"\d{5,}")
-
-
 OWNER_LOGOUTS: Final = {
     "LOGGED_OUT": "The link was ended on the phone (Linked devices), or the phone was not online for two weeks.",
     "MAIN_DEVICE_GONE": "WhatsApp has locked the account, or it has moved to another phone. Open WhatsApp on the phone "
@@ -47,8 +42,6 @@ OWNER_LOGOUTS: Final = {
     "UNKNOWN_LOGOUT": "WhatsApp has ended the link, possibly because it has banned the number. Open WhatsApp on the "
     "phone to see what it says.",
 }
-
-
 _BANS: Final = {
     "SEND_TO_TOO_MANY_PEOPLE": "too many messages went to people who do not have this number in their contacts",
     "BLOCKED_BY_USERS": "too many people have blocked this number",

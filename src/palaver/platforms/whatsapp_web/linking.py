@@ -49,7 +49,7 @@ MAX_MESSAGES: Final = 1000
 MAX_QUOTE_CHARS: Final = 300
 
 
-def make_prompt(state: State, fields: Mapping[str, Any], notice: str, now: datetime | None = None) -> LinkingPrompt:
+def make_prompt(state: State, fields: Mapping[str, Any], notice: str) -> LinkingPrompt:
     """Return what the owner has to do to link their phone; `notice` says why it is needed again."""
     how = (
         "Scan this code." if state is State.QR_CODE else "Choose “Link with phone number instead”, and type this code."
@@ -59,7 +59,7 @@ def make_prompt(state: State, fields: Mapping[str, Any], notice: str, now: datet
         instructions=" ".join(filter(None, [notice, MENU, how])),
         qr_text=code if state is State.QR_CODE else None,
         code=code if state is State.PAIRING_CODE else None,
-        expires_at=(now or datetime.now(UTC)) + timedelta(seconds=float(fields["seconds"])),
+        expires_at=datetime.now(UTC) + timedelta(seconds=float(fields["seconds"])),
     )
 
 
@@ -90,7 +90,7 @@ def put_session_aside(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SeenMessage:
-    """What a reply or a reaction needs to know of a message."""
+    """A message, as far as a reply or a reaction needs it."""
 
     sender: str
     text: str  # its beginning, which phones show in a reply

@@ -304,7 +304,7 @@ class FileExchange:
         Files that were being downloaded at a crash are tried again one after the other, to find the one that causes it.
         """
         marker = self._attempts_folder / hashlib.sha256(media["reference"].encode()).hexdigest()[:32]
-        crashes = await asyncio.to_thread(_count_attempts, marker)
+        crashes = await asyncio.to_thread(lambda: marker.stat().st_size if marker.exists() else 0)
         if crashes >= MAX_DOWNLOAD_ATTEMPTS:
             await asyncio.to_thread(marker.unlink, missing_ok=True)
             raise LimitReached("The WhatsApp library crashed each time it downloaded this file.")
@@ -329,10 +329,6 @@ class FileExchange:
             if error.kind is ErrorKind.TOO_LARGE:
                 raise LimitReached(error.text) from None
             raise ConnectionLost(error.text) from None
-
-
-def _count_attempts(marker: Path) -> int:
-    return marker.stat().st_size if marker.exists() else 0
 
 
 def _add_attempt(marker: Path) -> None:

@@ -13,8 +13,7 @@ from palaver.prompts.service import SavedPromptOperations
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
-from palaver.web.request_fields import with_fields
-from palaver.web.state import RequestModel
+from palaver.web.state import RequestModel, with_fields
 
 router = make_router("saved prompts", "/api/prompts", responses=error_responses(401))
 

@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.foreign_sqlite import InvalidForeignDatabase, open_foreign_database
 from palaver.core.source import ChatType, Platform
 from palaver.transfer.imported import ImportedConversation, ImportProblem, InvalidImport
-from palaver.transfer.readers.archive import DamagedFile, UnreadableItem, parse_json
-from palaver.transfer.readers.openclaw_state import find_source, is_internal, read_state
-from palaver.transfer.readers.openclaw_transcript import (
-    FileTranscript,
-    StoredTranscript,
-    build_usage,
-    read_entries,
-    read_outline,
-)
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.export_files import DamagedFile, UnreadableItem, parse_json
+from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     as_dict,
     as_id,
@@ -32,6 +24,14 @@ from palaver.transfer.readers.values import (
     read_time,
     read_title,
 )
+from palaver.transfer.readers.openclaw.state import find_source, is_internal, read_state
+from palaver.transfer.readers.openclaw.transcript import (
+    FileTranscript,
+    StoredTranscript,
+    build_usage,
+    read_entries,
+    read_outline,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from palaver.core.foreign_sqlite import ForeignDatabase
     from palaver.transfer.imported import ImportedItem
-    from palaver.transfer.readers.openclaw_transcript import Transcript
+    from palaver.transfer.readers.openclaw.transcript import Transcript
 
 HOW_TO_GET: Final = (
     "Import OpenClaw's state folder, ~/.openclaw unless OPENCLAW_STATE_DIR names another one, or a copy of it from the"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.transfer.imported import InvalidImport
-from palaver.transfer.readers import archive
-from palaver.transfer.readers.archive import DamagedFile, open_export, read_small_file
+from palaver.transfer.reader_kit import export_files
+from palaver.transfer.reader_kit.export_files import DamagedFile, open_export, read_small_file
 from support.imported_items import make_zip, make_zip_bytes
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MIN_SUSPICIOUS_BYTES", 1_000_000)
+    monkeypatch.setattr(export_files, "MIN_SUSPICIOUS_BYTES", 1_000_000)
     make_zip(tmp_path / "a.zip", {"conversations.json": b" " * 5_000_000})
     files = open_export(tmp_path / "a.zip", how_to_get=HOW)
     with pytest.raises(DamagedFile, match="no real export"):
@@ -65,8 +65,8 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: py
 
 
 def test_a_file_that_does_not_fit_on_the_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_MAX_SPOOLED_BYTES", 10)
-    monkeypatch.setattr(archive, "get_room", lambda _folder: 0)
+    monkeypatch.setattr(export_files, "_MAX_SPOOLED_BYTES", 10)
+    monkeypatch.setattr(export_files, "get_room", lambda _folder: 0)
     make_zip(tmp_path / "a.zip", {"conversations.json": "[" + " " * 1000 + "]"})
     files = open_export(tmp_path / "a.zip", how_to_get=HOW)
     with pytest.raises(DamagedFile, match="TMPDIR"):

@@ -20,7 +20,7 @@ from palaver.core.titles import MAX_TITLE_CHARS
 from palaver.memory.model import MAX_MEMORY_CHARS
 from palaver.sessions.message import Author, Message
 from palaver.transfer.imported import ImportedFile, ImportedMemory, ImportedMessage, ImportProblem
-from palaver.transfer.readers.archive import UnreadableItem, parse_json
+from palaver.transfer.reader_kit.export_files import UnreadableItem, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -116,6 +116,10 @@ def _read_iso_time(text: str) -> datetime | None:
     return time if _EARLIEST <= time < _LATEST else None
 
 
+def find_first_time(values: Iterable[object]) -> datetime | None:
+    return min(filter(None, map(read_time, values)), default=None)
+
+
 class Clock:
     """Gives every message a time: one without a time gets that of the message before it."""
 
@@ -131,6 +135,15 @@ class Clock:
         return self._last
 
 
+def index_by_id(items: object, *keys: str) -> dict[str, dict[str, Any]]:
+    """Return the items of a list by their ids; one without an id, or with that of another, gets its number."""
+    indexed: dict[str, dict[str, Any]] = {}
+    for number, item in enumerate(map(as_dict, as_list(items)), 1):
+        item_id = next(filter(None, (as_id(item.get(key)) for key in keys)), "")
+        indexed[item_id if item_id and item_id not in indexed else f"#{number}"] = item
+    return indexed
+
+
 def read_title(value: object) -> str | None:
     """Return a title, shortened to what we can store; None if there is none."""
     title = " ".join(as_text(value).split())
@@ -139,7 +152,7 @@ def read_title(value: object) -> str | None:
 
 def build_message(role: str, content: str | Sequence[Any] | None, *, author: str = "", **extra: Any) -> Message:
     """Build a message; keys without a value are left out, and everything can be stored."""
-    kept = {key: make_json_storable(value) for key, value in extra.items() if value not in (None, "", [], False)}
+    kept = {key: make_json_storable(value) for key, value in drop_empty(extra).items() if value is not False}
     return Message(role, make_json_storable(content), Author(make_storable(author)) if author else None, None, kept)
 
 
@@ -168,6 +181,10 @@ def format_json(value: object) -> str:
     return f"```json\n{json.dumps(make_json_storable(value), ensure_ascii=False, indent=1, default=str)}\n```"
 
 
+def drop_empty(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value not in (None, "", [], {})}
+
+
 def join_paragraphs(*texts: str) -> str:
     return "\n\n".join(text for text in texts if text.strip())
 
@@ -177,14 +194,11 @@ def join_result_parts(value: object) -> str:
     if isinstance(value, str):
         return as_text(value)
     texts = []
-    for part in as_list(value):
+    for part in [value] if isinstance(value, dict) else as_list(value):
         if isinstance(part, str):
             texts.append(as_text(part))
         elif isinstance(part, dict):
-            text = as_text(part.get("text"))
-            texts.append(text or format_json(_drop_data(part)))
-    if isinstance(value, dict):
-        texts.append(as_text(value.get("text")) or format_json(_drop_data(value)))
+            texts.append(as_text(part.get("text")) or format_json(_drop_data(part)))
     return "\n".join(texts)
 
 
@@ -229,15 +243,16 @@ class ConvertedMessage:
             self.messages[-1] = build_message(last.role, text, **last.extra)
 
 
-def read_converted(
-    order: Iterable[tuple[str, bool]],
+def read_tree(
+    parents: Mapping[str, str | None],
+    current: str | None,
     convert: Callable[[str], tuple[datetime, ConvertedMessage]],
     where: str,
     missing_reason: str,
 ) -> Iterator[ImportedMessage | ImportProblem]:
     """Read the messages of a conversation in the order of `order_tree`; the reason says why files are missing."""
     missing: list[str] = []
-    for message_id, is_hidden in order:
+    for message_id, is_hidden in order_tree(parents, current):
         try:
             at, converted = convert(message_id)
         except RecursionError:

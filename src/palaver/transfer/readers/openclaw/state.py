@@ -10,6 +10,7 @@ workspace/MEMORY.md                     what the agent should remember
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -20,8 +21,8 @@ from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.jobs.schedule import MAX_INTERVAL, MIN_INTERVAL, Schedule, format_schedule
 from palaver.sessions.targets import parse_target
 from palaver.transfer.imported import ImportedAccount, ImportedJob, ImportedMemory, ImportProblem
-from palaver.transfer.readers.archive import UnreadableItem, parse_json
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.export_files import UnreadableItem, parse_json
+from palaver.transfer.reader_kit.values import (
     as_count,
     as_dict,
     as_id,
@@ -29,6 +30,7 @@ from palaver.transfer.readers.values import (
     as_text,
     describe_read_error,
     format_count,
+    index_by_id,
     is_plain,
     read_json_file,
     read_notes,
@@ -106,15 +108,12 @@ def _read_database(
     jobs: dict[str, dict[str, Any]] = {}
     people: list[tuple[str, str]] = []
     try:
-        database = open_foreign_database(path)
-        try:
+        with closing(open_foreign_database(path)) as database:
             for row in database.select("cron_jobs", ("job_id", "job_json"), "ORDER BY job_id"):
                 job = parse_json(row["job_json"] or "{}")
                 jobs[as_id(row["job_id"])] = as_dict(job)
             rows = database.select("channel_pairing_allow_entries", ("channel_key", "entry"), "ORDER BY 1, 2")
             people = [(as_text(row["channel_key"]), as_id(row["entry"])) for row in rows]
-        finally:
-            database.close()
     except (InvalidForeignDatabase, UnreadableItem) as error:
         problems.append(ImportProblem(where="state/openclaw.sqlite", what=str(error)))
     return jobs, people
@@ -125,11 +124,7 @@ def _read_database(
 
 def _read_job_file(folder: Path, problems: list[ImportProblem]) -> dict[str, dict[str, Any]]:
     content = _read_json(folder / "cron" / "jobs.json", problems)
-    jobs = as_list(content) or as_list(as_dict(content).get("jobs"))
-    return {
-        as_id(job.get("id")) or as_id(job.get("jobId")) or f"#{number}": job
-        for number, job in enumerate(map(as_dict, jobs), 1)
-    }
+    return index_by_id(as_list(content) or as_dict(content).get("jobs"), "id", "jobId")
 
 
 def _convert_job(job_id: str, job: dict[str, Any]) -> ImportedJob | ImportProblem:

@@ -285,14 +285,11 @@ class UnreadableItem(ValueError):
     """This item cannot be read; the message says why."""
 
 
-def find_items(chunks: Iterable[bytes]) -> Iterator[ItemSpan | ListProblem]:
-    """Find the objects and lists in a JSON list; the chunks start with the list itself."""
-    return _ItemFinder().find(chunks)
+class ItemFinder:
+    """Finds the objects and lists in a JSON list; the chunks start right after its bracket, or after an item."""
 
-
-class _ItemFinder:
-    def __init__(self, depth: int = 0, number: int = 0) -> None:
-        self._depth = depth  # 1: inside the list, between its items
+    def __init__(self, number: int = 0) -> None:
+        self._depth = 1  # inside the list, between its items
         self._number = number  # of the last item
         self._start = 0  # of the current item
         self._gap = b""  # what is between two items
@@ -435,7 +432,7 @@ class ItemFile:
 
     def _find_by_brackets(self, position: int, number: int, count: int) -> Iterator[ItemSpan | ListProblem]:
         """Find up to `count` items, and everything that is wrong between them."""
-        for found in _ItemFinder(depth=1, number=number).find(self._read_chunks(position)):
+        for found in ItemFinder(number).find(self._read_chunks(position)):
             if not isinstance(found, ItemSpan):
                 yield ListProblem(found.start + position, found.what)
                 continue
@@ -496,8 +493,10 @@ class ItemFile:
                 return
 
 
-def parse_json(data: bytes | str) -> Any:
-    """Parse JSON; raise UnreadableItem, with words for people, if that is impossible."""
+def parse_json(data: bytes | str | None) -> Any:
+    """Parse JSON; raise UnreadableItem, with words for people, if that is impossible. None: it is too long."""
+    if data is None:
+        raise UnreadableItem(f"It has more than {MAX_ITEM_BYTES // 1_000_000} MB.")
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     try:
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees while they link an account: a QR code, a code to type, and what to do. Pure.
+"""The screen on which a person links an account: a QR code, a code to type, and instructions. Pure.
 
 The QR code is always dark on light, whatever the colors of the terminal: some apps read no other. Two rows of its
 squares share a line, so that most codes fit into 80 × 24 characters; the words are beside it, or below where it is

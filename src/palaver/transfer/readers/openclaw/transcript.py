@@ -11,11 +11,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from palaver.core.files import iterate_lines
 from palaver.sessions.message import Author
 from palaver.sessions.usage import TurnUsage
 from palaver.transfer.imported import ImportedCompaction, ImportedMessage, ImportProblem
-from palaver.transfer.readers.archive import MAX_ITEM_BYTES, DamagedFile, UnreadableItem, parse_json
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.export_files import MAX_ITEM_BYTES, DamagedFile, UnreadableItem, parse_json
+from palaver.transfer.reader_kit.values import (
     Clock,
     as_count,
     as_dict,
@@ -84,14 +85,9 @@ class FileTranscript:
     def read_lines(self) -> Iterator[tuple[int, bytes | str | None]]:
         try:
             with open_plain_file(self.path) as file:
-                place = 0
-                while line := file.readline(MAX_ITEM_BYTES):
-                    is_whole = line.endswith(b"\n") or len(line) < MAX_ITEM_BYTES
-                    if line.strip():
-                        yield place, line if is_whole else None
-                    while not is_whole and (rest := file.readline(MAX_ITEM_BYTES)):
-                        is_whole = rest.endswith(b"\n")
-                    place = file.tell()
+                for place, line in iterate_lines(file, MAX_ITEM_BYTES):
+                    if line is None or line.strip():
+                        yield place, line
         except OSError as error:
             raise DamagedFile(describe_read_error(error)) from error
 
@@ -145,13 +141,12 @@ def read_outline(transcript: Transcript) -> Outline:
     for number, (place, line) in enumerate(transcript.read_lines(), 1):
         where = f"{transcript.name}, line {number}"
         try:
-            entry = parse_json(line) if line is not None else None
+            entry = parse_json(line)
         except UnreadableItem as error:
             outline.problems.append(ImportProblem(where=where, what=str(error)))
             continue
         if not isinstance(entry, dict):
-            what = "It is too long." if line is None else "It is not an entry of a conversation."
-            outline.problems.append(ImportProblem(where=where, what=what))
+            outline.problems.append(ImportProblem(where=where, what="It is not an entry of a conversation."))
             continue
         time = read_time(entry.get("timestamp"))
         outline.last_at = time or outline.last_at
