@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import JobRunning
-from palaver.core.ids import JobId, SessionId, new_job_run_id
+from palaver.core.ids import new_job_run_id
 from palaver.core.text import make_storable
 from palaver.jobs.model import JobRun, JobRunKind, JobRunState, LastRun
 from palaver.sessions import delivery_queries, turn_leases
@@ -39,25 +39,6 @@ _RUN_COLUMNS: Final = Columns(JobRun, without=("job_id", "session_id", "deliveri
 _LAST_RUN_COLUMNS: Final = Columns(LastRun)
 
 
-class _FurtherColumns(NamedTuple):
-    """The columns that are selected after those of the run."""
-
-    no: int
-    job_no: int
-    cause: str | None
-    reported_failure: str | None
-    session_no: int | None
-    turn_no: int | None
-    start_after: int
-    job_id: str
-    session_id: str | None
-
-
-_SELECT = f"""SELECT {_RUN_COLUMNS.format_select("r")}, r.no, r.job_no, r.cause, r.reported_failure, r.session_no,
-    r.turn_no, r.start_after, j.id, s.id FROM job_run r JOIN job j ON j.no = r.job_no AND j.is_deleted = 0
-    LEFT JOIN session s ON s.no = r.session_no"""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """A run, and what storage and the services that end it need to know beside it."""
@@ -70,6 +51,11 @@ class RunRow:
     session_no: int | None
     turn_no: int | None
     start_after: int
+
+
+_ROW_COLUMNS: Final = Columns(RunRow, without=("run",))
+_SELECT = f"""SELECT {_RUN_COLUMNS.format_select("r")}, {_ROW_COLUMNS.format_select("r")}, j.id, s.id
+    FROM job_run r JOIN job j ON j.no = r.job_no AND j.is_deleted = 0 LEFT JOIN session s ON s.no = r.session_no"""
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -117,7 +103,7 @@ def list_running_sessions(tx: Transaction, person_id: str) -> list[int]:
 
 def count_running(tx: Transaction) -> int:
     """Count the runs of all jobs that have started and not ended."""
-    return int(fetch_value(tx, "SELECT COUNT(*) FROM job_run WHERE state = 'running'"))
+    return fetch_number(tx, "SELECT COUNT(*) FROM job_run WHERE state = 'running'")
 
 
 _SELECT_STARTABLE = f"{_SELECT} WHERE r.state = 'queued' AND r.start_after <= $1"
@@ -158,7 +144,7 @@ def list_untold(tx: Transaction, limit: int) -> list[RunRow]:
     Another transaction that does the same waits until this one ends.
     """
     tx.lock_name("palaver missed runs")
-    person_id = fetch_value(
+    person_id: str | None = fetch_value(
         tx, "SELECT j.person_id FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.is_untold = 1 LIMIT 1"
     )
     if person_id is None:
@@ -322,18 +308,9 @@ def _insert(
 
 
 def _make_run_row(row: Row) -> RunRow:
-    further = _FurtherColumns._make(row[len(_RUN_COLUMNS) :])
-    session_id = None if further.session_id is None else SessionId(further.session_id)
-    return RunRow(
-        no=further.no,
-        run=_RUN_COLUMNS.decode(row, job_id=JobId(further.job_id), session_id=session_id),
-        job_no=further.job_no,
-        cause=further.cause,
-        reported_failure=further.reported_failure,
-        session_no=further.session_no,
-        turn_no=further.turn_no,
-        start_after=further.start_after,
-    )
+    *_, job_id, session_id = row
+    run = _RUN_COLUMNS.decode(row, job_id=job_id, session_id=session_id)
+    return _ROW_COLUMNS.decode(row[len(_RUN_COLUMNS) :], run=run)
 
 
 # ---- reports of a run -------------------------------------------------------------------------------------------

@@ -248,3 +248,9 @@ def fetch_value(tx: Transaction, sql: str, *params: object) -> T | None:
     """Return the first column of the first row; None if there is no row."""
     row = tx.fetch_one(sql, *params)
     return None if row is None else row[0]
+
+
+def fetch_number(tx: Transaction, sql: str, *params: object) -> int:
+    """Return the first column of the first row; 0 if that is NULL, or if there is no row."""
+    number: int | None = fetch_value(tx, sql, *params)
+    return int(number or 0)
