@@ -280,14 +280,10 @@ def _describe_unknown_key(path: KeyPath) -> str:
     }
     in_other_sections = [known for known in list_setting_keys() if known.rpartition(".")[2] == key]
     if in_other_sections and not difflib.get_close_matches(key, in_section):
-        return f"unknown key (did you mean {min(in_other_sections, key=_count_parts)}?)"
+        return f"unknown key (did you mean {min(in_other_sections, key=lambda known: known.count('.'))}?)"
     return f"unknown key ({_suggest_name(key, sorted(in_section))})"
 
 
 def _suggest_name(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name.lower(), known, n=1)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
-
-
-def _count_parts(key: str) -> int:
-    return key.count(".")

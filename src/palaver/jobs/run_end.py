@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.core.engines.base import Transaction
-    from palaver.delivery.reachable_chats import ReachableChat
     from palaver.jobs.model import Job, JobRun
     from palaver.jobs.runs_table import RunRow
     from palaver.jobs.table import JobRow
@@ -82,7 +81,8 @@ def handle_failure(
     elif should_tell and is_last:
         _notify(tx, config, job_row, f"The job {name} has failed, and does not run again: {what}", now, run_row)
     elif should_tell:
-        text = f"The job {name} failed {count} times in a row: {what}{_format_next_run(job)}"
+        text = f"The job {name} failed {count} times in a row: {what}"
+        text += f"\n\n{_format_next(job)}" if job.next_slot is not None else ""
         _notify(tx, config, job_row, text, now, run_row)
     is_told = should_pause or should_tell
     jobs.set_failures(tx, job_row.no, count, cause if is_told else job_row.alerted_cause)
@@ -143,10 +143,6 @@ def _notify(
 def format_name(job: Job) -> str:
     """Write the name of a job as it can be sent to a chat."""
     return f'"{escape_markdown(clean_chat_text(job.name, MAX_JOB_NAME_CHARS), MAX_JOB_NAME_CHARS)}"'
-
-
-def _format_next_run(job: Job) -> str:
-    return f"\n\nNext run: {format_time(job, job.next_slot)}." if job.next_slot is not None else ""
 
 
 def format_time(job: Job, moment: datetime) -> str:
@@ -280,15 +276,11 @@ def deliver_output(
         except (InvalidInput, NotFound) as error:
             errors[target] = str(error)
             continue
-        place = _identify_place(chat)
+        place = chat.kind, chat.session_no if chat.address is None else str(chat.address)
         if place not in places:
             places.add(place)
             post_to_chat(tx, config, chat, post, now)
     return errors
-
-
-def _identify_place(chat: ReachableChat) -> tuple[str, object]:
-    return chat.kind.value, chat.session_no if chat.address is None else str(chat.address)
 
 
 def make_folder_name(job: Job) -> str:

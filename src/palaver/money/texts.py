@@ -324,9 +324,8 @@ def make_warning(status: BudgetStatus, *, can_see_amounts: bool = True) -> Notic
     if can_see_amounts:
         facts |= {"used": used, "limit": limit}
         told_amounts = f" ({format_amount(unit, used)} of {format_amount(unit, limit)})"
-    name = name_budget(status.key.scope, status.key.period, status.subject_name)
     reset = format_reset_time(status.resets_at, status.timezone)
-    text = f"{name[0].upper()}{name[1:]} is {percent}% used{told_amounts}. It resets at {reset}."
+    text = f"{describe_budget(status.key, status.subject_name)} is {percent}% used{told_amounts}. It resets at {reset}."
     return Notice(text, NoticeCode.BUDGET_NEARLY_USED, facts)
 
 
