@@ -21,7 +21,7 @@ from functools import partial
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, get_args
 
-from palaver.config.budget_rules import parse_dollars
+from palaver.config.budget_rules import MAX_DOLLAR_DECIMALS, MAX_DOLLARS, MAX_LIMIT_TOKENS, parse_dollars
 from palaver.core.errors import InvalidInput
 from palaver.core.http_url import is_http_url
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType, Platform
@@ -395,7 +395,9 @@ PICTURE: Final = _text_rule(
     _is_picture, f"a PNG, JPEG, WebP or GIF picture as a data URL, at most {MAX_PICTURE_CHARS} characters", "image"
 )
 ROLE: Final = _choice_rule(Role, "owner, member or guest")
-TOKEN_PRICE: Final = _text_rule(_is_dollars, "dollars for a million tokens, 0 to 1000000, such as 2.5")
-BUDGET_TOKENS: Final = _number_rule(0, 10**12, "a whole number of tokens")
-BUDGET_USD: Final = _text_rule(_is_dollars, "dollars with at most 6 decimals, 0 to 1000000, such as 5 or 0.25")
+TOKEN_PRICE: Final = _text_rule(_is_dollars, f"dollars for a million tokens, 0 to {MAX_DOLLARS}, such as 2.5")
+BUDGET_TOKENS: Final = _number_rule(0, MAX_LIMIT_TOKENS, "a whole number of tokens")
+BUDGET_USD: Final = _text_rule(
+    _is_dollars, f"dollars with at most {MAX_DOLLAR_DECIMALS} decimals, 0 to {MAX_DOLLARS}, such as 5 or 0.25"
+)
 AT_LEAST_ONE: Final = CheckTogether(lambda value: "list at least one (or use enabled: false)" if value == () else None)
