@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
@@ -210,10 +211,21 @@ def parse_amount(text: str) -> tuple[BudgetUnit | None, int | None]:
         return BudgetUnit.USD, parse_dollars((match[1] or match[2]).replace(",", ""))
     match = _TOKENS.fullmatch(words)
     if match is None or not (match[2] or words.endswith(("token", "tokens", "tok"))):
-        raise InvalidInput(f"“{text[:40]}” is not an amount. Examples: {AMOUNT_EXAMPLES}.", amount=text[:40])
+        raise InvalidInput(
+            say(
+                "settings.not_amount_examples",
+                "“{amount}” is not an amount. Examples: {examples}.",
+                amount=text[:40],
+                examples=AMOUNT_EXAMPLES,
+            ),
+            amount=text[:40],
+        )
     tokens = Decimal(match[1].replace(",", "")) * _SUFFIX_FACTORS[match[2] or ""]
     if tokens != int(tokens):
-        raise InvalidInput(f"“{text[:40]}” is not a whole number of tokens.", amount=text[:40])
+        raise InvalidInput(
+            say("settings.not_whole_number_tokens", "“{amount}” is not a whole number of tokens.", amount=text[:40]),
+            amount=text[:40],
+        )
     return BudgetUnit.TOKENS, check_tokens(int(tokens))
 
 

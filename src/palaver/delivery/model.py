@@ -21,6 +21,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from palaver.core.texts import say
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -97,12 +99,12 @@ class AccountState(StrEnum):
 
 
 STATE_LABELS = {
-    AccountState.OFF: "not running",
-    AccountState.CONNECTING: "connecting",
-    AccountState.LIVE: "connected",
-    AccountState.LINKING: "waiting to be linked",
-    AccountState.UNRESPONSIVE: "not responding, connecting again",
-    AccountState.REFUSED: "needs attention",
+    AccountState.OFF: say("delivery.not_running", "not running"),
+    AccountState.CONNECTING: say("delivery.connecting", "connecting"),
+    AccountState.LIVE: say("delivery.connected", "connected"),
+    AccountState.LINKING: say("delivery.waiting_linked", "waiting to be linked"),
+    AccountState.UNRESPONSIVE: say("delivery.not_responding_connecting_again", "not responding, connecting again"),
+    AccountState.REFUSED: say("delivery.needs_attention", "needs attention"),
 }
 
 

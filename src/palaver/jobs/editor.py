@@ -14,6 +14,7 @@ from palaver.agent.base import estimate_tokens
 from palaver.agent.toolsets import describe_toolset
 from palaver.core.clock import to_micros
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
+from palaver.core.texts import say
 from palaver.delivery.reachable_chats import Origin
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.cron import parse_cron
@@ -60,7 +61,7 @@ def check_not_job(principal: Principal) -> None:
 
 def check_role(role: Role) -> None:
     if role is Role.GUEST:
-        raise NotAllowed("Guests can't have jobs. Ask an owner to make you a member.")
+        raise NotAllowed(say("jobs.guests_cant_jobs_ask", "Guests can't have jobs. Ask an owner to make you a member."))
 
 
 def get_person(tx: Transaction, person_id: PersonId) -> Person:
@@ -95,7 +96,12 @@ def has_proposal(job: Job) -> bool:
 def check_confirmed(job: Job) -> None:
     if job.state is JobState.PROPOSED:
         raise InvalidInput(
-            f"The job {job.name!r} waits for your confirmation. Confirm or reject it first.", job=job.name
+            say(
+                "jobs.job_waits_confirmation_confirm",
+                "The job {name} waits for your confirmation. Confirm or reject it first.",
+                name=repr(job.name),
+            ),
+            job=job.name,
         )
 
 
@@ -245,7 +251,14 @@ class JobEditor:
         """Let a job run at its next time after now."""
         job = job_row.job
         if job.runs_left == 0:
-            raise InvalidInput(f"The job {job.name!r} has no runs left. Change how often it repeats.", job=job.name)
+            raise InvalidInput(
+                say(
+                    "jobs.job_no_runs_left",
+                    "The job {name} has no runs left. Change how often it repeats.",
+                    name=repr(job.name),
+                ),
+                job=job.name,
+            )
         if anchor is not None:
             job = jobs.update_fields(tx, job_row, {"anchor": anchor}, to_micros(now)).job
         first = find_first_slot(job, now)
@@ -313,7 +326,14 @@ def find_first_slot(job: JobFields, now: datetime) -> datetime:
     slots = list_next_slots(schedule, job.timezone, job.anchor, now, 1)
     if not slots:
         words = describe_schedule(schedule, job.timezone)
-        raise InvalidInput(f"schedule: its time has passed ({words}). Give the job another schedule.", key="schedule")
+        raise InvalidInput(
+            say(
+                "jobs.schedule_time_passed_give",
+                "schedule: its time has passed ({time}). Give the job another schedule.",
+                time=words,
+            ),
+            key="schedule",
+        )
     return slots[0]
 
 

@@ -18,6 +18,7 @@ from palaver.core.errors import InvalidInput
 from palaver.core.operation import check_count
 from palaver.core.source import ChatType, Platform
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.core.titles import clean_long_text
 from palaver.delivery.reachable_chats import ChatKind, list_reachable_chats, resolve_chat
 from palaver.jobs.model import (
@@ -174,9 +175,20 @@ class FieldChecker:
     def _check_targets(self, targets: Iterable[str]) -> tuple[str, ...]:
         targets = tuple(targets)
         if not targets:
-            raise InvalidInput("targets: name at least one, such as origin or local.", key="targets")
+            raise InvalidInput(
+                say("jobs.targets_name_least_one", "targets: name at least one, such as origin or local."),
+                key="targets",
+            )
         if len(targets) > MAX_TARGETS:
-            raise InvalidInput(f"targets: {len(targets)} are too many. A job has at most {MAX_TARGETS}.", key="targets")
+            raise InvalidInput(
+                say(
+                    "jobs.targets_too_many_job",
+                    "targets: {count} are too many. A job has at most {limit}.",
+                    count=len(targets),
+                    limit=MAX_TARGETS,
+                ),
+                key="targets",
+            )
         return tuple(dict.fromkeys(map(self.check_target, targets)))
 
     def check_target(self, text: str) -> str:
@@ -214,7 +226,10 @@ class FieldChecker:
         names = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
         refused = sorted(toolsets.NEVER_FOR_JOBS.intersection(names))
         if refused:
-            raise InvalidInput(f"toolsets: a job can't use {refused[0]}. Leave it out.", toolset=refused[0])
+            raise InvalidInput(
+                say("jobs.toolsets_job_cant_use", "toolsets: a job can't use {name}. Leave it out.", name=refused[0]),
+                toolset=refused[0],
+            )
         toolsets.check_toolsets_exist(names, list_grantable_toolsets(self.environment, self.person.role))
         return names
 
@@ -249,7 +264,12 @@ def clean_name(text: str) -> str:
     name = " ".join(make_storable(text).split())
     if not name or len(name) > MAX_JOB_NAME_CHARS or not name.isprintable():
         raise InvalidInput(
-            f"name: use 1 to {MAX_JOB_NAME_CHARS} characters on one line, such as Morning news.", key="name"
+            say(
+                "jobs.name_use_1_characters",
+                "name: use 1 to {limit} characters on one line, such as Morning news.",
+                limit=MAX_JOB_NAME_CHARS,
+            ),
+            key="name",
         )
     return name
 
@@ -257,10 +277,16 @@ def clean_name(text: str) -> str:
 def clean_prompt(text: str) -> str:
     prompt = make_storable(text).strip()
     if not prompt:
-        raise InvalidInput("prompt: say what the agent should do.", key="prompt")
+        raise InvalidInput(say("jobs.prompt_say_what_agent", "prompt: say what the agent should do."), key="prompt")
     if len(prompt) > MAX_PROMPT_CHARS:
         raise InvalidInput(
-            f"prompt: {len(prompt)} characters are too many. The limit is {MAX_PROMPT_CHARS}.", key="prompt"
+            say(
+                "jobs.prompt_characters_too_many",
+                "prompt: {count} characters are too many. The limit is {limit}.",
+                count=len(prompt),
+                limit=MAX_PROMPT_CHARS,
+            ),
+            key="prompt",
         )
     return prompt
 
@@ -288,6 +314,9 @@ def _check_repeat(repeat: int | None, schedule: Schedule) -> int | None:
     check_count("repeat", repeat, minimum=0, maximum=MAX_REPEAT)
     if schedule.is_once:
         if repeat is not None and repeat > 1:
-            raise InvalidInput("repeat: this schedule has one time only. Use every, or cron.", key="repeat")
+            raise InvalidInput(
+                say("jobs.repeat_schedule_one_time", "repeat: this schedule has one time only. Use every, or cron."),
+                key="repeat",
+            )
         return None
     return repeat or None

@@ -10,6 +10,7 @@ from palaver.core.clock import from_micros
 from palaver.core.columns import Columns
 from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.source import Platform
+from palaver.core.texts import load_text
 from palaver.sessions.delivery import Address, Button, Delivery, DeliveryStatus
 from palaver.sessions.targets import format_target
 from palaver.sessions.turns_table import get_quoted_seqs
@@ -146,7 +147,7 @@ def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProb
         problems[(Platform(platform), str(account))] = DeliveryProblems(
             uncertain=int(count) - int(failed),
             failed=int(failed),
-            last_error=last_error,
+            last_error=None if last_error is None else load_text(str(last_error)),
             last_at=from_micros(last_at),
         )
     return problems

@@ -251,6 +251,6 @@ def fetch_value(tx: Transaction, sql: str, *params: object) -> T | None:
 
 
 def fetch_number(tx: Transaction, sql: str, *params: object) -> int:
-    """Return the first column of the first row; 0 if that is NULL, or if there is no row."""
-    number: int | None = fetch_value(tx, sql, *params)
-    return int(number or 0)
+    """Return the number in the first column of the first row, such as a count; 0 if there is no row."""
+    value: int | None = fetch_value(tx, sql, *params)
+    return value or 0
