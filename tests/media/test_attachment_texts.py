@@ -11,7 +11,7 @@ from palaver.core.engines.base import Write
 from palaver.media import attachments, table as attachment_rows
 from palaver.media.attachments import Attachments
 from palaver.media.documents import extraction
-from palaver.media.documents.extraction import WORD_TYPE
+from palaver.media.documents.limits import WORD_TYPE
 from palaver.sessions import table as sessions
 from palaver.sessions.speech import AttachmentNotFound, add_attachments
 from support.documents import make_pdf, make_word

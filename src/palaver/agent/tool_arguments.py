@@ -59,6 +59,13 @@ def integer_argument(
     return field(default=default, metadata={_ARGUMENT: _Argument(schema, read)})
 
 
+def texts_argument(description: str, *, max_count: int) -> Any:
+    """Declare a list of texts that may be missing and is empty then."""
+    schema = {"type": "array", "items": {"type": "string"}, "maxItems": max_count, "description": description}
+    argument = _Argument(schema, lambda arguments, name: arguments.get_texts(name, max_count=max_count) or ())
+    return field(default=(), metadata={_ARGUMENT: argument})
+
+
 def make_tool(
     name: str,
     description: str,

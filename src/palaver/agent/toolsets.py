@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.config.agent_rules import ToolsetRule
+from palaver.config.validators import TOOLSET_NAMES
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType
 from palaver.core.texts import say
@@ -26,11 +27,7 @@ if TYPE_CHECKING:
 
 
 MAX_TOOL_NAME_CHARS: Final = 64  # what every provider accepts
-HISTORY_TOOLSET: Final = "history"
-MEMORY_TOOLSET: Final = "memory"
-SCHEDULE_TOOLSET: Final = "schedule"
-MESSAGING_TOOLSET: Final = "messaging"
-WEB_TOOLSET: Final = "web"
+HISTORY_TOOLSET, MEMORY_TOOLSET, SCHEDULE_TOOLSET, MESSAGING_TOOLSET, WEB_TOOLSET = TOOLSET_NAMES
 PALAVER_TOOL_NAMES: Final = frozenset(
     {
         *("search_conversations", "read_conversation"),

@@ -29,31 +29,12 @@ DEFAULT_TOOLSET_ROLES = (Role.OWNER, Role.MEMBER)
 _Arguments = Many[Annotated[str, v.ARGUMENT_TEXT]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebPage:
-    """A page as text."""
-
-    url: str  # after redirects
-    title: str
-    text: str
-    is_cut: bool = False  # the page has more text than was read
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult:
-    """A page that a search has found."""
-
-    title: str
-    url: str
-    snippet: str = ""
-
-
 # -- the agent ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResetSection(Section):
-    """When conversations restart automatically: a `ResetPolicy`, to which the time zone of the file may be added."""
+    """The automatic restart of conversations: a `ResetPolicy`, to which the time zone of the file may be added."""
 
     mode: Annotated[
         ResetMode,
@@ -81,7 +62,7 @@ class ResetSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileResetSection(ResetSection):
-    """When conversations with a profile restart automatically; without a mode, as those without a profile."""
+    """The automatic restart of conversations with a profile; without a mode, as those without a profile."""
 
     mode: Annotated[
         ResetMode | None,
@@ -93,7 +74,7 @@ class ProfileResetSection(ResetSection):
 
 @dataclass(frozen=True, kw_only=True)
 class Provider(Section):
-    """How to reach a model provider."""
+    """Access to a model provider."""
 
     api_key: Annotated[
         str | None,
@@ -162,7 +143,7 @@ class Profile(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechRules(Section):
-    """Which engines turn speech into text and text into speech."""
+    """The engines that turn speech into text and text into speech."""
 
     transcription: Annotated[
         str,
@@ -235,7 +216,7 @@ class ToolsetRule:
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionRules(Section):
-    """When a summary replaces the older messages of a conversation for the agent, and how much is kept."""
+    """Summaries that replace the older messages of a conversation for the agent."""
 
     enabled: Annotated[  # False: no automatic summaries; /compress still works
         bool, v.BOOL, "Summarize older messages for the agent when a conversation gets too long for the model."
@@ -270,7 +251,7 @@ class MemoryRules(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class RetentionRules(Section):
-    """When conversations that are no longer used are deleted; by default never."""
+    """The deletion of conversations that are no longer used; by default never."""
 
     max_age_days: Annotated[
         int | None, v.AGE_DAYS, "Delete conversations this many days after their last activity; empty: never."
@@ -314,7 +295,7 @@ class PushRules(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class JobRules(Section):
-    """How many jobs run at once, so that people need not wait for them, and how long their runs are kept."""
+    """Limits of running jobs, so that people need not wait for them, and how long runs are kept."""
 
     max_running: Annotated[int, v.RUNNING_JOBS, "How many scheduled jobs run at the same time."] = 2
     # Their conversations, too, unless a person has written in them.
@@ -323,7 +304,7 @@ class JobRules(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class WebFetchRules(Section):
-    """Which pages the agent may read, beside those of the public internet."""
+    """Pages that the agent may read, beside those of the public internet."""
 
     private_hosts: Annotated[
         Many[Annotated[str, v.PRIVATE_HOST]],
@@ -353,7 +334,7 @@ class WebSearchRules(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class WebToolRules(Section):
-    """What the agent's web tools may reach, and who searches for them."""
+    """Limits of the agent's web tools, and the service that searches for them."""
 
     fetch: WebFetchRules = WebFetchRules()
     search: WebSearchRules = WebSearchRules()
@@ -361,7 +342,7 @@ class WebToolRules(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class WebRules(WebToolRules):
-    """Where the web server listens, how people reach it, and what the agent's web tools may reach."""
+    """The address of the web server, how people reach it, and what the agent's web tools may reach."""
 
     host: Annotated[
         str,
@@ -401,7 +382,7 @@ class WebRules(WebToolRules):
 
 @dataclass(frozen=True, kw_only=True)
 class BackupRules(Section):
-    """How often a server backs up a SQLite database by itself, and how many backups are kept."""
+    """Automatic backups of a SQLite database."""
 
     every_hours: Annotated[
         int, v.BACKUP_HOURS, "How often a server backs up the database; 0 turns automatic backups off."
@@ -411,7 +392,7 @@ class BackupRules(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnsSection(Section):
-    """How many turns run at once, and what happens to messages that arrive during a turn."""
+    """Limits of running turns, and the fate of messages that arrive during a turn."""
 
     max_running: Annotated[int, v.RUNNING_TURNS, "How many answers are written at the same time."] = 8
     max_running_per_person: Annotated[int, v.RUNNING_TURNS, "How many of them may be for one person."] = 3
@@ -480,7 +461,7 @@ class TurnRules(TurnsSection):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetRule:
-    """When conversations in chats of certain types are reset."""
+    """The reset policy of chats of certain types."""
 
     chat_types: tuple[ChatType, ...]
     policy: ResetPolicy

@@ -47,7 +47,7 @@ class BudgetUnit(StrEnum):
 
 
 class CallPurpose(StrEnum):
-    """What a model is called for."""
+    """The purpose of a call to a model."""
 
     ANSWER = "answer"
     SUMMARY = "summary"
@@ -58,7 +58,7 @@ class CallPurpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BudgetKey:
-    """What a limit or a window is about; the subject is a person's id, a job's id or a profile's name.
+    """The subject of a limit or a window, and its period; the subject is a person's id, a job's id or a profile's name.
 
     A limit without a subject is about all people together (`all`), or about each person, job or profile.
     """
@@ -76,7 +76,7 @@ class BudgetLimit:
 
 
 class UnitAmounts(NamedTuple):
-    """What is used, held and allowed in one unit."""
+    """The used, held and allowed amount in one unit."""
 
     unit: BudgetUnit
     used: int
@@ -85,7 +85,7 @@ class UnitAmounts(NamedTuple):
 
     @property
     def percent(self) -> int | None:
-        """How much of the limit is used or held; None without a limit."""
+        """The part of the limit that is used or held; None without a limit."""
         if self.limit is None:
             return None
         return 100 * (self.used + self.held) // self.limit if self.limit else 100
@@ -121,7 +121,7 @@ class BudgetStatus:
 
     @property
     def percent(self) -> int | None:
-        """How much of the tighter limit is used or held; None without a limit."""
+        """The part of the tighter limit that is used or held; None without a limit."""
         return max((each.percent for each in self.amounts if each.percent is not None), default=None)
 
 

@@ -39,7 +39,7 @@ _SECRET_SECTIONS: Final = frozenset({"providers", "mcp_servers"})  # almost ever
 
 @dataclass(frozen=True, kw_only=True)
 class SessionsSection(Section):
-    """Which people and chats share a conversation."""
+    """The people and chats that share a conversation."""
 
     group_per_user: Annotated[bool, v.BOOL, "Each person in a group or channel has their own conversation."] = (
         GatewayConfig.group_sessions_per_user
@@ -57,7 +57,7 @@ class SessionsSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacySection(Section):
-    """What is hidden from the agent."""
+    """Facts that are hidden from the agent."""
 
     redact_pii: Annotated[
         bool,
@@ -131,7 +131,7 @@ class PlatformSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class PriceSection(Section):
-    """What a model costs, in US dollars for a million tokens."""
+    """The price of a model, in US dollars for a million tokens."""
 
     input: Annotated[str, v.TOKEN_PRICE, "What a million tokens of input cost, in US dollars."]
     output: Annotated[str, v.TOKEN_PRICE, "What a million tokens of output cost, in US dollars."]
@@ -172,7 +172,7 @@ class BudgetsSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class PeopleSection(Section):
-    """How much people may send, by role, and which commands guests may use."""
+    """Limits of what people may send and store, and the commands that guests may use."""
 
     messages_per_minute: Named[
         Annotated[Role, v.ROLE],

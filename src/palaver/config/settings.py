@@ -69,7 +69,7 @@ class AccountEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """Where a value is set that can't be changed in the database."""
+    """The place of a value that can't be changed in the database."""
 
     variable: str | None = None
     line: int | None = None  # of config.yaml
@@ -82,7 +82,7 @@ class Pin:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedLayers:
-    """What config.yaml and the environment set: it can be changed only there."""
+    """The values of config.yaml and the environment: they can be changed only there."""
 
     data: Mapping[str, object] = field(default_factory=dict, repr=False)  # of config.yaml
     lines: Mapping[KeyPath, int] = field(default_factory=dict)

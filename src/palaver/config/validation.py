@@ -305,7 +305,8 @@ def _describe_unknown_key(path: KeyPath) -> str:
     }
     in_other_sections = [known for known in list_setting_keys() if known.rpartition(".")[2] == key]
     if in_other_sections and not difflib.get_close_matches(key, in_section):
-        return f"unknown key (did you mean {min(in_other_sections, key=_count_parts)}?)"
+        shortest = min(in_other_sections, key=lambda known: known.count("."))
+        return f"unknown key (did you mean {shortest}?)"
     return say("settings.unknown_key", "unknown key ({suggestion})", suggestion=_suggest_name(key, sorted(in_section)))
 
 
@@ -316,7 +317,3 @@ def _suggest_name(name: str, known: Sequence[str]) -> str:
         if close
         else say("settings.known_names", "known: {names}", names=", ".join(known))
     )
-
-
-def _count_parts(key: str) -> int:
-    return key.count(".")

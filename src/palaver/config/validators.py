@@ -21,7 +21,7 @@ from functools import partial
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, get_args
 
-from palaver.config.budget_rules import parse_dollars
+from palaver.config.budget_rules import MAX_LIMIT_TOKENS, parse_dollars
 from palaver.core.errors import InvalidInput
 from palaver.core.http_url import is_http_url
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType, Platform
@@ -55,7 +55,7 @@ class SearchProvider(StrEnum):
 
 @dataclass(frozen=True)
 class ValueForm:
-    """What the valid values of a setting look like, for a form on a page; the rule alone decides."""
+    """The look of the valid values of a setting, for a form on a page; the rule alone decides."""
 
     kind: str = "text"  # text, long_text, url, number, integer, boolean, choice, timezone, model, image
     choices: tuple[str, ...] = ()
@@ -184,7 +184,7 @@ class NotStorable:
 
 
 class Trait(Enum):
-    """What is special about a setting."""
+    """A special property of a setting."""
 
     NEEDS_RESTART = 1
     STARTS_PROGRAM = 2  # on the server, which a thief of a browser session must not be able to do
@@ -472,7 +472,7 @@ ROLE: Final = _choice_rule(Role, say("allowed.role", "owner, member or guest"))
 TOKEN_PRICE: Final = _text_rule(
     _is_dollars, say("allowed.dollars_million_tokens_0", "dollars for a million tokens, 0 to 1000000, such as 2.5")
 )
-BUDGET_TOKENS: Final = _number_rule(0, 10**12, say("allowed.whole_number_tokens", "a whole number of tokens"))
+BUDGET_TOKENS: Final = _number_rule(0, MAX_LIMIT_TOKENS, say("allowed.whole_number_tokens", "a whole number of tokens"))
 BUDGET_USD: Final = _text_rule(
     _is_dollars,
     say("allowed.dollars_most_6_decimals", "dollars with at most 6 decimals, 0 to 1000000, such as 5 or 0.25"),

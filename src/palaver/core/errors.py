@@ -4,6 +4,7 @@
     ├── ConfigError               a setting is wrong: names the key and what is allowed
     │   └── PortInUse
     ├── InvalidInput              the request is not valid
+    │   ├── ChangeTooLarge        too many messages would change at once
     │   ├── InvalidMessage
     │   ├── InvalidTitle
     │   │   └── TitleTaken
@@ -12,6 +13,7 @@
     │   │   └── NameTaken
     │   ├── WeakPassword
     │   ├── ProjectNameTaken
+    │   ├── PromptNameTaken
     │   ├── DuplicateMemory
     │   ├── JobNameTaken
     │   ├── JobRunning            the last run of the job has not ended

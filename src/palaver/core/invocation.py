@@ -1,4 +1,4 @@
-"""How this process was called, so that hints and errors name a command that works where the reader types it.
+"""The command line of this process, so that hints and errors name a command that works where the reader types it.
 
 After `make run`, Palaver is `.venv/bin/palaver`; with pipx, it is `palaver`; it may also be `python -m palaver`.
 """

@@ -242,7 +242,7 @@ def _keep_record(_logger: object, _name: str, event: Mapping[str, Any]) -> Mappi
 
 @dataclass(slots=True)
 class _Interval:
-    """What was logged of one kind of line since `started_at`."""
+    """The lines of one kind that were logged since `started_at`."""
 
     started_at: float
     lines: set[int]  # hashes of the lines that were written

@@ -80,19 +80,11 @@ class Platform(str):
         return _LABELS.get(self) or re.sub(r"[_-]+", " ", self).strip().title()
 
 
-Platform.LOCAL = Platform("local")
-Platform.WEB = Platform("web")
-Platform.API = Platform("api")
-Platform.TELEGRAM = Platform("telegram")
-Platform.DISCORD = Platform("discord")
-Platform.SLACK = Platform("slack")
-Platform.WHATSAPP = Platform("whatsapp")
-Platform.WHATSAPP_WEB = Platform("whatsapp-web")
-Platform.SIGNAL = Platform("signal")
-Platform.MATRIX = Platform("matrix")
-Platform.EMAIL = Platform("email")
-Platform.WEBHOOK = Platform("webhook")
-Platform.CRON = Platform("cron")
+BUILT_IN_PLATFORMS: tuple[Platform, ...] = tuple(
+    Platform(name.lower().replace("_", "-")) for name in Platform.__annotations__
+)
+for _name, _platform in zip(Platform.__annotations__, BUILT_IN_PLATFORMS, strict=True):
+    setattr(Platform, _name, _platform)
 
 # Platforms whose label is not just their name in title case.
 _LABELS: dict[str, str] = {
@@ -105,23 +97,6 @@ _LABELS: dict[str, str] = {
     "open-webui": "Open WebUI",
     "openclaw": "OpenClaw",
 }
-
-BUILT_IN_PLATFORMS: tuple[Platform, ...] = (
-    Platform.LOCAL,
-    Platform.WEB,
-    Platform.API,
-    Platform.TELEGRAM,
-    Platform.DISCORD,
-    Platform.SLACK,
-    Platform.WHATSAPP,
-    Platform.WHATSAPP_WEB,
-    Platform.SIGNAL,
-    Platform.MATRIX,
-    Platform.EMAIL,
-    Platform.WEBHOOK,
-    Platform.CRON,
-)
-
 
 _PLATFORMS_BY_NAME: dict[object, Platform] = {str(platform): platform for platform in BUILT_IN_PLATFORMS}
 
@@ -143,7 +118,7 @@ class ChatType(StrEnum):
 
 @dataclass(frozen=True, slots=True, init=False)
 class SessionSource:
-    """Where a message came from. An adapter creates it; it decides which conversation the message joins."""
+    """The origin of a message. An adapter creates it; it decides which conversation the message joins."""
 
     platform: Platform
     chat_id: str = ""  # empty: unknown

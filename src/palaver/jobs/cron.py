@@ -44,7 +44,7 @@ _WEEKDAY = _Field(say("cron.day_of_week", "day of the week"), 0, 7, _WEEKDAY_NAM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronFields:
-    """What a cron expression says."""
+    """The times of a cron expression, field by field."""
 
     expression: str  # in capital letters, with single spaces
     minutes: tuple[int, ...]

@@ -67,7 +67,7 @@ TOO_LATE_REASON: Final = say(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringPlan:
-    """What happens to the slots of a job up to now, and which one is next."""
+    """The fate of the slots of a job up to now, and its next one."""
 
     next_slot: datetime | None
     run_slot: datetime | None = None  # is run now
@@ -247,7 +247,7 @@ class StartOutcome(StrEnum):
 
 @dataclass(slots=True)
 class StartAttempt:
-    """Which run was to be started; its caller needs to know if that fails."""
+    """The run that was to be started; the caller needs to know it if that fails."""
 
     run_id: str | None = None
 

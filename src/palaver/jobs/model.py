@@ -75,7 +75,7 @@ class JobResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFields:
-    """What a person decides about a job, checked and as it is stored. `JobDraft` declares how each of it is given."""
+    """The fields of a job that a person decides, checked and as stored. `JobDraft` declares how each is given."""
 
     name: str
     prompt: str
@@ -165,7 +165,7 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldDeclaration:
-    """How people and the agent give a field of a job: for the API, the terminal, `/jobs edit` and the agent's tools."""
+    """A field as people and the agent give it: in the API, the terminal, `/jobs edit` and the agent's tools."""
 
     help: str
     kind: Literal["text", "names", "count"] = "text"
@@ -327,7 +327,7 @@ class JobDetails(JobSummary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What a person can choose from when they make a job."""
+    """The choices of a person who makes a job."""
 
     timezone: str  # the default
     toolsets: tuple[NamedItem, ...]
@@ -337,7 +337,7 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobProposal:
-    """What the agent proposes and a person confirms: a new job, or a change of one."""
+    """A proposal of the agent that a person confirms: a new job, or a change of one."""
 
     job_id: JobId
     preview: JobPreview  # as it will be

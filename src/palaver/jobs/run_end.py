@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.core.engines.base import Transaction
-    from palaver.delivery.reachable_chats import ReachableChat
     from palaver.jobs.model import Job, JobRun
     from palaver.jobs.runs_table import RunRow
     from palaver.jobs.table import JobRow
@@ -327,15 +326,11 @@ def deliver_output(
         except (InvalidInput, NotFound) as error:
             errors[target] = error.text
             continue
-        place = _identify_place(chat)
+        place = chat.kind, chat.session_no if chat.address is None else str(chat.address)
         if place not in places:
             places.add(place)
             post_to_chat(tx, config, chat, post, now)
     return errors
-
-
-def _identify_place(chat: ReachableChat) -> tuple[str, object]:
-    return chat.kind.value, chat.session_no if chat.address is None else str(chat.address)
 
 
 def make_folder_name(job: Job) -> str:
@@ -370,7 +365,7 @@ _INTERRUPT_REASONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTurn:
-    """How the turn of a run has ended."""
+    """The end of the turn of a run."""
 
     run_id: str
     turn_no: int

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row
 from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import JobRunning
-from palaver.core.ids import JobId, SessionId, new_job_run_id
+from palaver.core.ids import new_job_run_id
 from palaver.core.text import make_storable
 from palaver.jobs.model import JobRun, JobRunKind, JobRunState, LastRun
 from palaver.sessions import delivery_queries, turn_leases
@@ -39,25 +39,6 @@ _RUN_COLUMNS: Final = Columns(JobRun, without=("job_id", "session_id", "deliveri
 _LAST_RUN_COLUMNS: Final = Columns(LastRun)
 
 
-class _FurtherColumns(NamedTuple):
-    """What is selected after the columns of the run."""
-
-    no: int
-    job_no: int
-    cause: str | None
-    reported_failure: str | None
-    session_no: int | None
-    turn_no: int | None
-    start_after: int
-    job_id: str
-    session_id: str | None
-
-
-_SELECT = f"""SELECT {_RUN_COLUMNS.format_select("r")}, r.no, r.job_no, r.cause, r.reported_failure, r.session_no,
-    r.turn_no, r.start_after, j.id, s.id FROM job_run r JOIN job j ON j.no = r.job_no AND j.is_deleted = 0
-    LEFT JOIN session s ON s.no = r.session_no"""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """A run, and what storage and the services that end it need to know beside it."""
@@ -70,6 +51,11 @@ class RunRow:
     session_no: int | None
     turn_no: int | None
     start_after: int
+
+
+_ROW_COLUMNS: Final = Columns(RunRow, without=("run",))
+_SELECT = f"""SELECT {_RUN_COLUMNS.format_select("r")}, {_ROW_COLUMNS.format_select("r")}, j.id, s.id
+    FROM job_run r JOIN job j ON j.no = r.job_no AND j.is_deleted = 0 LEFT JOIN session s ON s.no = r.session_no"""
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -322,18 +308,9 @@ def _insert(
 
 
 def _make_run_row(row: Row) -> RunRow:
-    further = _FurtherColumns._make(row[len(_RUN_COLUMNS) :])
-    session_id = None if further.session_id is None else SessionId(further.session_id)
-    return RunRow(
-        no=further.no,
-        run=_RUN_COLUMNS.decode(row, job_id=JobId(further.job_id), session_id=session_id),
-        job_no=further.job_no,
-        cause=further.cause,
-        reported_failure=further.reported_failure,
-        session_no=further.session_no,
-        turn_no=further.turn_no,
-        start_after=further.start_after,
-    )
+    *_, job_id, session_id = row
+    run = _RUN_COLUMNS.decode(row, job_id=job_id, session_id=session_id)
+    return _ROW_COLUMNS.decode(row[len(_RUN_COLUMNS) :], run=run)
 
 
 # ---- reports of a run -------------------------------------------------------------------------------------------
@@ -375,7 +352,7 @@ def add_refused_tool(tx: Transaction, lease: TurnLease, tool_name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CostSample:
-    """What the latest runs of a job have cost."""
+    """The cost of the latest runs of a job."""
 
     run_count: int
     cost_nanos: int

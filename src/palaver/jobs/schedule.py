@@ -52,7 +52,7 @@ class ScheduleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a job runs. Exactly one of the three is set."""
+    """The times of a job. Exactly one of the three is set."""
 
     at: datetime | None = None  # once; aware and in UTC, in whole seconds
     every: timedelta | None = None

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WorkSummary:
-    """What there is to do now, and when the next look is due."""
+    """The work that is due now, and the time of the next look."""
 
     due: list[JobRow]
     can_start: bool

@@ -8,13 +8,13 @@ reading never does. A job of another person looks exactly like one that does not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros_or_none, to_micros
 from palaver.core.columns import Columns, insert_row, update_row
 from palaver.core.engines.base import fetch_number, fetch_value
 from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
-from palaver.core.ids import SessionId, new_job_id
+from palaver.core.ids import new_job_id
 from palaver.core.source import encode_source
 from palaver.core.text import is_storable, make_name_key
 from palaver.core.texts import say
@@ -52,21 +52,8 @@ _OVER = "state = 'ended' AND updated_at < $1 AND NOT EXISTS (SELECT 1 FROM job_r
 _EXPIRED = "proposed_at IS NOT NULL AND proposed_at < $1"
 
 
-class _FurtherColumns(NamedTuple):
-    """What is selected after the columns of the job."""
-
-    no: int
-    origin_session_no: int | None
-    alerted_cause: str | None
-    proposed_at: int | None
-    session_id: str | None
-    person_role: str
-    person_audience_no: int
-    person_name: str
-
-
-_SELECT = f"""SELECT {JOB_COLUMNS.format_select("j")}, j.no, j.origin_session_no, j.alerted_cause, j.proposed_at, s.id,
-    p.role, p.audience_no, p.name
+_SELECT = f"""SELECT {JOB_COLUMNS.format_select("j")}, j.no, j.origin_session_no, j.alerted_cause, p.role,
+    p.audience_no, p.name, j.proposed_at, s.id
     FROM job j JOIN person p ON p.id = j.person_id AND j.is_deleted = 0
     LEFT JOIN session s ON s.no = j.origin_session_no AND s.is_deleted = 0"""
 _ENDED_REASON = say("jobs.ended", "It has no further runs.")
@@ -86,7 +73,7 @@ class JobRow:
 
     @property
     def principal(self) -> Principal:
-        """Who its runs act for: the person, as the job."""
+        """The person, as the job: its runs act on their behalf."""
         return Principal(self.job.person_id, self.person_role, self.job.id)
 
 
@@ -359,20 +346,16 @@ def _find(tx: Transaction, condition: str, *params: object) -> JobRow | None:
 
 
 def _make_job_row(row: Row) -> JobRow:
-    further = _FurtherColumns._make(row[len(JOB_COLUMNS) :])
-    job = JOB_COLUMNS.decode(
-        row,
-        origin_session_id=None if further.session_id is None else SessionId(further.session_id),
-        asked_at=from_micros_or_none(further.proposed_at),
-    )
+    further = row[len(JOB_COLUMNS) :]
+    no, origin_session_no, alerted_cause, role, audience_no, person_name, proposed_at, session_id = further
     return JobRow(
-        no=further.no,
-        job=job,
-        origin_session_no=further.origin_session_no,
-        alerted_cause=further.alerted_cause,
-        person_role=Role(further.person_role),
-        person_audience_no=further.person_audience_no,
-        person_name=further.person_name,
+        no=no,
+        job=JOB_COLUMNS.decode(row, origin_session_id=session_id, asked_at=from_micros_or_none(proposed_at)),
+        origin_session_no=origin_session_no,
+        alerted_cause=alerted_cause,
+        person_role=Role(role),
+        person_audience_no=audience_no,
+        person_name=person_name,
     )
 
 

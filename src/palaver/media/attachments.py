@@ -445,7 +445,11 @@ class _Upload:
 
     def add(self, chunk: bytes) -> None:
         assert self._stream is not None  # noqa: S101
-        self.size = _check_size(self.size + len(chunk))
+        self.size += len(chunk)
+        if self.size > MAX_FILE_BYTES:
+            raise AttachmentTooLarge(
+                f"This file is too large. The limit is {MAX_FILE_BYTES // 1_000_000} MB.", limit_bytes=MAX_FILE_BYTES
+            )
         self._digest.update(chunk)
         self._stream.write(chunk)
 
@@ -500,14 +504,6 @@ def _choose_newest_images(messages: Sequence[Mapping[str, Any]], files: Mapping[
                 return frozenset(chosen)
             chosen.add(image.id)
     return frozenset(chosen)
-
-
-def _check_size(size: int) -> int:
-    if size > MAX_FILE_BYTES:
-        raise AttachmentTooLarge(
-            f"This file is too large. The limit is {MAX_FILE_BYTES // 1_000_000} MB.", limit_bytes=MAX_FILE_BYTES
-        )
-    return size
 
 
 def _detect_type(path: Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import fetch_number, fetch_value
 from palaver.core.ids import PersonId
 from palaver.memory.model import MemoryTurnKind
 from palaver.people.person_data import EraseAt, Follows, PersonColumn
@@ -62,13 +62,13 @@ def find_unread_messages(tx: Transaction, session_no: int, up_to: int) -> Unread
 def find_covered_seq(tx: Transaction, session_no: int, before: int) -> int:
     """Return up to which seq the memory turns of a session before this one have read it."""
     statement = "SELECT MAX(up_to_seq) FROM memory_turn WHERE session_no = $1 AND up_to_seq < $2"
-    return int(fetch_value(tx, statement, session_no, before) or 0)
+    return fetch_number(tx, statement, session_no, before)
 
 
 def find_copied_seq(tx: Transaction, session_no: int) -> int:
     """Return up to which seq the messages of a fork are copies of another session's."""
     statement = "SELECT MAX(seq) FROM event WHERE session_no = $1 AND kind = 'started'"
-    return int(fetch_value(tx, statement, session_no) or 0)
+    return fetch_number(tx, statement, session_no)
 
 
 def find_audience_person(tx: Transaction, audience_no: int) -> PersonId | None:

@@ -54,7 +54,7 @@ class MemoryOrigin(StrEnum):
 
 
 class MemoryTurnKind(StrEnum):
-    """What a memory turn follows."""
+    """The event that a memory turn follows."""
 
     EXPIRY = "expiry"  # the conversation ended by its reset policy
     COMPACTION = "compaction"  # a summary replaced older messages

@@ -103,7 +103,7 @@ LEARNING_INSTRUCTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What one person wrote in one message."""
+    """The text of one person in one message."""
 
     text: str
     author: str = ""  # empty where one person writes

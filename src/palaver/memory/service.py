@@ -42,7 +42,7 @@ MAX_PAGE_MEMORIES = 100
 
 
 class ConversationMemory(Operations[AsyncRunner]):
-    """What the agent remembers, recalls and forgets for a principal in one conversation."""
+    """Remembers, recalls and forgets for a principal in one conversation."""
 
     def __init__(
         self,

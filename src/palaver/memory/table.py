@@ -212,7 +212,7 @@ def find_current(tx: Transaction, session_no: int) -> list[str] | None:
 
     It has to be done again after a compaction.
     """
-    ids = fetch_value(
+    ids: str | None = fetch_value(
         tx,
         "SELECT b.memory_ids FROM memory_block b JOIN session s ON s.no = b.session_no"
         " WHERE b.session_no = $1 AND b.seq >= COALESCE(s.compaction_seq, 0)",
@@ -244,7 +244,7 @@ _CURSOR = re.compile(r"([0-9]{1,18})\.(m_[0-9a-f]{1,32})")
 
 
 class _ListedColumns(NamedTuple):
-    """What is selected after the columns of a memory."""
+    """The columns that are selected after those of a memory."""
 
     author_name: str | None
     audience_no: int
@@ -342,8 +342,8 @@ def _find_cursor(tx: Transaction, audiences: Sequence[int], cursor: str | None) 
     is_visible = f"audience_no IN ({build_placeholders(len(audiences))})"
     by_id = f"SELECT no FROM memory WHERE {is_visible} AND id = ${len(audiences) + 1}"
     by_time = f"SELECT MAX(no) + 1 FROM memory WHERE {is_visible} AND created_at <= ${len(audiences) + 1}"
-    found = fetch_value(tx, by_id, *audiences, match[2]) or fetch_value(tx, by_time, *audiences, int(match[1]))
-    return int(found or 0)
+    by_id_no = fetch_number(tx, by_id, *audiences, match[2])
+    return by_id_no or fetch_number(tx, by_time, *audiences, int(match[1]))
 
 
 def _read_before(tx: Transaction, audiences: Sequence[int], before: int, limit: int) -> list[_Listed]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from palaver.agent.base import Tool, ToolFailed
-from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.agent.base import ToolFailed
+from palaver.agent.tool_arguments import (
+    DATA_NOTICE,
+    integer_argument,
+    make_tool,
+    quote_data,
+    text_argument,
+    texts_argument,
+)
 from palaver.agent.toolsets import MEMORY_TOOLSET
 from palaver.memory.model import MAX_AGENT_MEMORY_CHARS, MAX_MEMORY_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Sequence
 
+    from palaver.agent.base import Tool
     from palaver.memory.model import Memory, MemoryConflict
     from palaver.memory.service import ConversationMemory
 
@@ -40,91 +49,69 @@ def make_memory_tools(memories: ConversationMemory) -> tuple[Tool, ...]:
     return make_remember_tool(memories), make_recall_tool(memories), _make_forget_tool(memories)
 
 
+@dataclass(frozen=True, slots=True)
+class RememberArguments:
+    text: str = text_argument("the fact, understandable on its own", max_chars=MAX_AGENT_MEMORY_CHARS)
+    supersedes: tuple[str, ...] = texts_argument(
+        "ids (m_…) of the memories that this one replaces", max_count=MAX_SUPERSEDED
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecallArguments:
+    query: str = text_argument("words to search for; empty for the newest", required=False)
+    limit: int = integer_argument("how many; 20 by default", default=20, maximum=MAX_RECALLED)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetArguments:
+    what: str = text_argument("its id (m_…) from recall, or its exact text")
+
+
 def make_remember_tool(memories: MemoryNotes) -> Tool:
-    async def remember(values: Mapping[str, Any]) -> str:
-        arguments = Arguments(values, "text", "supersedes")
-        text, supersedes = arguments.get_text("text"), arguments.get_texts("supersedes", max_count=MAX_SUPERSEDED) or ()
-        with translate_errors():
-            conflict = await memories.find_conflict(text, supersedes)
-            if conflict is not None:
-                raise ToolFailed(_describe_conflict(conflict))
-            memory = await memories.remember(text, supersedes)
+    async def remember(arguments: RememberArguments) -> str:
+        text, supersedes = arguments.text, arguments.supersedes
+        conflict = await memories.find_conflict(text, supersedes)
+        if conflict is not None:
+            raise ToolFailed(_describe_conflict(conflict))
+        memory = await memories.remember(text, supersedes)
         replaced = f" (replaces {', '.join(supersedes)})" if supersedes else ""
         return f"Saved{replaced}: {format_memory(memory)}"
 
-    return Tool(
-        name="remember",
-        description=(
-            "Save a memory for later conversations: one fact that will still matter, in one full sentence."
-            " Use it when you are asked to remember something, and never for passwords or other secrets."
-            " If it corrects or extends memories that you know, name their ids in supersedes: it replaces them."
-        ),
-        parameters=build_schema(
-            ["text"],
-            text={
-                "type": "string",
-                "maxLength": MAX_AGENT_MEMORY_CHARS,
-                "description": "the fact, understandable on its own",
-            },
-            supersedes={
-                "type": "array",
-                "items": {"type": "string"},
-                "maxItems": MAX_SUPERSEDED,
-                "description": "ids (m_…) of the memories that this one replaces",
-            },
-        ),
-        run=remember,
+    return make_tool(
+        "remember",
+        "Save a memory for later conversations: one fact that will still matter, in one full sentence."
+        " Use it when you are asked to remember something, and never for passwords or other secrets."
+        " If it corrects or extends memories that you know, name their ids in supersedes: it replaces them.",
+        RememberArguments,
+        remember,
         toolset=MEMORY_TOOLSET,
     )
 
 
 def make_recall_tool(memories: MemoryNotes) -> Tool:
-    async def recall(values: Mapping[str, Any]) -> str:
-        arguments = Arguments(values, "query", "limit")
-        query = arguments.get_text("query", required=False)
-        limit = arguments.get_integer("limit", maximum=MAX_RECALLED) or 20
-        with translate_errors():
-            found = await memories.recall(query, limit=limit)
-        if not found and query:
+    async def recall(arguments: RecallArguments) -> str:
+        found = await memories.recall(arguments.query, limit=arguments.limit)
+        if not found and arguments.query:
             return "No memories match. An empty query returns the newest ones."
         if not found:
             return "There are no memories yet."
         return "\n".join([f"{len(found)} found. {DATA_NOTICE}", *(f"- {format_memory(memory)}" for memory in found)])
 
-    return Tool(
-        name="recall",
-        description="Search the memories of earlier conversations by words; without a query, returns the newest.",
-        parameters=build_schema(
-            [],
-            query={"type": "string", "description": "words to search for; empty for the newest"},
-            limit={
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_RECALLED,
-                "description": "how many; 20 by default",
-            },
-        ),
-        run=recall,
+    return make_tool(
+        "recall",
+        "Search the memories of earlier conversations by words; without a query, returns the newest.",
+        RecallArguments,
+        recall,
         toolset=MEMORY_TOOLSET,
     )
 
 
 def _make_forget_tool(memories: ConversationMemory) -> Tool:
-    async def forget(values: Mapping[str, Any]) -> str:
-        what = Arguments(values, "what").get_text("what")
-        with translate_errors():
-            memory = await memories.forget(what)
-        return f"Deleted: {format_memory(memory)}"
+    async def forget(arguments: ForgetArguments) -> str:
+        return f"Deleted: {format_memory(await memories.forget(arguments.what))}"
 
-    return Tool(
-        name="forget",
-        description="Delete a memory.",
-        parameters=build_schema(
-            ["what"], what={"type": "string", "description": "its id (m_…) from recall, or its exact text"}
-        ),
-        run=forget,
-        toolset=MEMORY_TOOLSET,
-    )
+    return make_tool("forget", "Delete a memory.", ForgetArguments, forget, toolset=MEMORY_TOOLSET)
 
 
 def format_memory(memory: Memory) -> str:

@@ -1,4 +1,4 @@
-"""How much is held for a call to a model, and whether the limits allow it. Pure."""
+"""Plans how much is held for a call to a model, within the limits. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WindowState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """What is held for a call."""
+    """The amounts that are held for a call."""
 
     max_tokens: int | None  # that the request has to ask for; None: no limit applies
     input_tokens: int

@@ -66,7 +66,7 @@ log = logging.getLogger(__name__)
 
 
 class MeteredWork(Protocol):
-    """What calls are made for; a `TurnLease` is one."""
+    """The work that calls are made for; a `TurnLease` is one."""
 
     @property
     def owner(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What people may see of the budgets, and how owners change the limits.
+"""Shows people the budgets that they may see, and changes limits for owners.
 
 Always true: a person sees the amounts of their own budget and of their own jobs only. Of the budgets that they share
 with others (`all`, and those of profiles) they learn that one is used up and until when, never an amount, because that

@@ -101,7 +101,7 @@ BudgetSubject = tuple[BudgetScope, str]
 
 
 class WindowTotals(NamedTuple):
-    """What was used and is held in one window, or is added to it; negative numbers are taken away."""
+    """The amounts that were used and are held in one window, or a change of them."""
 
     used_nanos: int = 0
     held_nanos: int = 0

@@ -1,4 +1,4 @@
-"""What was used and is held in each day and month: the windows of the budgets.
+"""The windows of the budgets: what was used and is held in each day and month.
 
 Always true: several windows are locked and changed in one order, so that two calls never wait for each other; what a
 call holds in its windows is in its `model_call` row, until the same transaction that ends the row gives it back.
@@ -34,7 +34,7 @@ class WindowId(NamedTuple):
 
 
 class CallSubjects(NamedTuple):
-    """Whose budgets a call counts in."""
+    """The person, the job and the profile whose budgets a call counts in."""
 
     person_id: str | None
     job_id: str | None

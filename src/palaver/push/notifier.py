@@ -69,7 +69,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PushResponse:
-    """What a push service has answered."""
+    """The answer of a push service."""
 
     status: int
     text: str = ""
@@ -90,7 +90,7 @@ class PushResponse:
 
 @dataclass(frozen=True, slots=True)
 class PushTools:
-    """What sending needs, loaded on first use: the cryptography alone takes nine megabytes."""
+    """The means of sending, loaded on first use: the cryptography alone takes nine megabytes."""
 
     key: ServerKey
     requests: GuardedRequests
@@ -271,9 +271,10 @@ class PushNotifier:
         """Start to send what is due and has a place; return the seconds until the next time."""
         now = self._store.clock.now()
         oldest = to_micros(now - MAX_AGE)
-        key_text = await self.get_public_key() if self._tools is not None or await self._has_messages() else None
-        if key_text is None or len(self._sending) >= MAX_SENDING:
+        is_needed = self._tools is not None or await self._engine.arun(Read(push.has_messages))
+        if not is_needed or len(self._sending) >= MAX_SENDING:
             return MAX_WAIT_SECONDS  # a place that becomes free wakes the loop
+        key_text = await self.get_public_key()
 
         def claim(tx: Transaction) -> list[DuePush]:
             push.delete_created_before(tx, oldest)
@@ -327,9 +328,6 @@ class PushNotifier:
                 services[service] += 1
                 chosen.append(each.no)
         return chosen
-
-    async def _has_messages(self) -> bool:
-        return await self._engine.arun(Read(push.has_messages))
 
     async def _deliver(self, due: DuePush) -> None:
         """Send one notification and store what became of it."""
@@ -387,9 +385,10 @@ class PushNotifier:
         tools = await self._get_tools()
         parts = urlsplit(subscription.endpoint)
         now_seconds = int(self._store.clock.now().timestamp())
+        contact = self._get_rules().contact or self._default_contact
         body = tools.encrypt(json.dumps(payload, ensure_ascii=False).encode(), subscription)
         headers = {
-            "Authorization": tools.key.sign_token(f"{parts.scheme}://{parts.netloc}", self._get_contact(), now_seconds),
+            "Authorization": tools.key.sign_token(f"{parts.scheme}://{parts.netloc}", contact, now_seconds),
             "Content-Encoding": "aes128gcm",
             "Content-Type": "application/octet-stream",
             "TTL": str(int(MAX_AGE.total_seconds())),
@@ -409,9 +408,6 @@ class PushNotifier:
             seconds = int(retry_after) if retry_after.isdigit() and len(retry_after) < 7 else None
             detail = " ".join(text[:MAX_ERROR_BYTES].decode(errors="replace").split())[:300]
             return PushResponse(response.status_code, detail, seconds)
-
-    def _get_contact(self) -> str:
-        return self._get_rules().contact or self._default_contact
 
     async def _get_tools(self) -> PushTools:
         if self._tools is None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from hmac import compare_digest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from palaver.core.columns import Columns, insert_row
 from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.errors import NotSignedIn
-from palaver.core.ids import PersonId, SessionId
 from palaver.people import account_table as accounts
 from palaver.push.model import MAX_SUBSCRIPTIONS_PER_PERSON, PushSubscription
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId, SessionId
 
 # One transaction at a time: how many browsers a person has, and whose an endpoint is, holds until it is stored.
 _LOCK_NAME = "palaver push subscriptions"
@@ -182,33 +182,18 @@ def claim(tx: Transaction, numbers: Sequence[int], now: int, taken_until: int) -
     return claimed
 
 
-class _PushColumns(NamedTuple):
-    """What is selected after the columns of the subscription."""
-
-    no: int
-    attempts: int
-    created_at: int
-    seq: int
-    session_no: int
-    session_id: str
-    person_id: str
-    read_seq: int
-    signed_in_at: int
-    seen_at: int
-
-
 def _push_from_row(row: Row, now: int) -> DuePush:
-    columns = _PushColumns._make(row[len(_SUBSCRIPTION_COLUMNS) :])
-    is_open = accounts.is_sign_in_open(columns.signed_in_at, columns.seen_at, now)
+    further = row[len(_SUBSCRIPTION_COLUMNS) :]
+    no, attempts, created_at, seq, session_no, session_id, person_id, read_seq, signed_in_at, seen_at = further
     return DuePush(
-        no=columns.no,
-        attempts=columns.attempts,
-        created_at=columns.created_at,
-        seq=columns.seq,
-        session_no=columns.session_no,
-        session_id=SessionId(columns.session_id),
-        person_id=PersonId(columns.person_id),
-        is_needed=columns.read_seq < columns.seq and is_open,
+        no=no,
+        attempts=attempts,
+        created_at=created_at,
+        seq=seq,
+        session_no=session_no,
+        session_id=session_id,
+        person_id=person_id,
+        is_needed=read_seq < seq and accounts.is_sign_in_open(signed_in_at, seen_at, now),
         subscription=_SUBSCRIPTION_COLUMNS.decode(row),
     )
 

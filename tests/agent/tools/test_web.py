@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import ToolFailed
-from palaver.config.agent_rules import SearchResult, WebPage
 from palaver.core.errors import ConnectionLost, InvalidInput
-from palaver.media.web.tools import MAX_PAGE_CHARS, make_web_tools
+from palaver.media.web.tools import MAX_PAGE_CHARS, SearchResult, WebPage, make_web_tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

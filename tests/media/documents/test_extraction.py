@@ -9,18 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.media.documents.extraction import (
-    DOCUMENT_TYPES,
-    EPUB_TYPE,
-    EXCEL_TYPE,
-    PDF_TYPE,
-    POWERPOINT_TYPE,
-    WORD_TYPE,
-    DocumentText,
-    TextExtractor,
-    find_archive_type,
-)
-from palaver.media.documents.limits import MAX_TEXT_CHARS
+from palaver.media.documents.extraction import DOCUMENT_TYPES, DocumentText, TextExtractor, find_archive_type
+from palaver.media.documents.limits import EPUB_TYPE, EXCEL_TYPE, MAX_TEXT_CHARS, PDF_TYPE, POWERPOINT_TYPE, WORD_TYPE
 from support.documents import make_epub, make_excel, make_open_document, make_pdf, make_powerpoint, make_word, make_zip
 
 pytestmark = pytest.mark.slow  # starts real child processes

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.media.documents import limits
-from palaver.media.documents.extraction import PDF_TYPE, WORD_TYPE, TextExtractor
+from palaver.media.documents.extraction import TextExtractor
+from palaver.media.documents.limits import PDF_TYPE, WORD_TYPE
 from palaver.media.documents.sandbox import CHECK_COMMAND
 from support.documents import make_pdf, make_word
 from support.gateway import TIMEOUT_SECONDS

@@ -199,24 +199,26 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What one engine puts in place of the words between @ signs in a migration file."""
+    """The replacements of one engine for the words between @ signs in a migration file."""
 
     name: Literal["sqlite", "postgres"]
     substitutions: Mapping[str, str]
+
+
+def run_without_stop_iteration(run: Callable[..., T], *arguments: object) -> T:
+    """Run a function whose result or error goes into a future, which cannot hold a StopIteration."""
+    try:
+        return run(*arguments)
+    except StopIteration as error:
+        raise RuntimeError("a unit of work raised StopIteration") from error
 
 
 async def run_on_thread(threads: ThreadPoolExecutor, run: Callable[[A], T], argument: A) -> T:
     """Run a function on one of the engine's threads and wait for its result."""
     from asyncio import get_running_loop  # imported here: a blocking program does not need asyncio
 
-    def run_safely() -> T:
-        try:
-            return run(argument)
-        except StopIteration as error:  # a future cannot hold a StopIteration
-            raise RuntimeError("a unit of work raised StopIteration") from error
-
     try:
-        future = get_running_loop().run_in_executor(threads, run_safely)
+        future = get_running_loop().run_in_executor(threads, run_without_stop_iteration, run, argument)
     except RuntimeError:  # the threads have been shut down
         raise StoreClosed from None
     return await future

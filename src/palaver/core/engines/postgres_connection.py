@@ -305,7 +305,7 @@ class WrongServer(psycopg.OperationalError):
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """Which database cluster, and which of its histories."""
+    """A database cluster, and one of its histories."""
 
     system_id: str
     timeline: int
@@ -313,7 +313,7 @@ class ServerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What a server says about itself over a new connection."""
+    """The facts that a server tells about itself over a new connection."""
 
     backend_pid: int
     is_replica: bool

@@ -39,7 +39,7 @@ from weakref import WeakValueDictionary
 
 import psycopg
 
-from palaver.core.engines.base import WorkKind, fetch_value
+from palaver.core.engines.base import WorkKind, fetch_value, run_without_stop_iteration
 from palaver.core.engines.postgres_connection import (
     CONNECT_TIMEOUT_SECONDS,
     ServerAway,
@@ -218,7 +218,7 @@ class PostgresPool:
             report = read_report(connection)
             self._check(report)
             if report.backend_pid != connection.info.backend_pid:
-                self._note_pooler(connection)
+                self._mark_pooled(connection)
             elif refusal is not None:
                 raise refusal
         except BaseException:
@@ -228,7 +228,7 @@ class PostgresPool:
         self._has_connected = True
         return connection
 
-    def _note_pooler(self, connection: PooledConnection) -> None:
+    def _mark_pooled(self, connection: PooledConnection) -> None:
         connection.is_pooled, connection.prepare_threshold = True, None
         if not self.is_pooled:
             self.is_pooled = True
@@ -314,7 +314,7 @@ class PostgresPool:
             connection = self.connect()
             self._check_schema(connection)
         except psycopg.OperationalError as error:
-            self._note_outage(error)
+            self._record_outage(error)
             return None
         self._outage = None
         return connection
@@ -343,7 +343,7 @@ class PostgresPool:
             self._outage = _Outage(outage.started, now + CONNECT_TIMEOUT_SECONDS, outage.error)
             return True
 
-    def _note_outage(self, error: psycopg.OperationalError) -> None:
+    def _record_outage(self, error: psycopg.OperationalError) -> None:
         with self._lock:
             now = time.monotonic()
             is_new = self._outage is None
@@ -415,14 +415,8 @@ class PostgresThreads:
             lock.release()
 
     async def _run(self, work: Callable[[], T], kind: WorkKind) -> T:
-        def run_safely() -> T:
-            try:
-                return work()
-            except StopIteration as error:  # a future cannot hold a StopIteration
-                raise RuntimeError("a unit of work raised StopIteration") from error
-
         try:
-            future = self._executors[kind].submit(run_safely)
+            future = self._executors[kind].submit(run_without_stop_iteration, work)
         except RuntimeError:  # the threads have been shut down
             raise StoreClosed from None
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Which migrations a database still needs, found out without opening it as a store, which would apply them."""
+"""Finds the migrations that a database still needs, without opening it as a store, which would apply them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SchemaState(NamedTuple):
-    """What a database says about itself."""
+    """The migrations that a database needs, and the version of its server."""
 
     pending: tuple[str, ...]  # names of migrations that the next start applies
     server: str | None = None  # the version of a PostgreSQL server

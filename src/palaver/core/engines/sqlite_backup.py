@@ -53,7 +53,7 @@ CHECK_STEPS: Final = 100_000  # of SQLite's program between two questions whethe
 
 @dataclass(frozen=True, slots=True)
 class CopyFacts:
-    """What a complete copy contains."""
+    """The content of a complete copy."""
 
     migrations: tuple[str, ...]
     row_counts: dict[str, int]  # by table

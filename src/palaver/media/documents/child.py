@@ -18,6 +18,7 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
+from palaver.media.documents import limits
 from palaver.media.documents.limits import (
     MAX_INPUT_BYTES,
     MAX_MEMORY_BYTES,
@@ -30,12 +31,10 @@ from palaver.media.documents.sandbox import close_sandbox, limit_cpu, limit_reso
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
-_OFFICE = "application/vnd.openxmlformats-officedocument"
 _LIBRARIES: Final = {
-    "application/pdf": "pypdfium2",
-    f"{_OFFICE}.spreadsheetml.sheet": "python_calamine",
-    f"{_OPEN_DOCUMENT}.spreadsheet": "python_calamine",
+    limits.PDF_TYPE: "pypdfium2",
+    limits.EXCEL_TYPE: "python_calamine",
+    limits.OPEN_SHEET_TYPE: "python_calamine",
 }
 NICENESS: Final = 10  # the server itself comes first
 # That documents and names in them may be in: a codec is a file, which the closed process could not open.
@@ -105,17 +104,17 @@ def _prepare_reader(media_type: str, charset: str, url: str) -> Callable[[bytes]
 
 
 def _find_reader(media_type: str) -> Callable[[IO[bytes]], Iterator[str]]:
-    from palaver.media.documents import office_text, table_text as sheet_text
+    from palaver.media.documents import office_text, table_text
 
     return {
-        "application/pdf": sheet_text.read_pdf,
-        f"{_OFFICE}.wordprocessingml.document": office_text.read_word,
-        f"{_OFFICE}.presentationml.presentation": office_text.read_powerpoint,
-        f"{_OFFICE}.spreadsheetml.sheet": sheet_text.read_sheets,
-        f"{_OPEN_DOCUMENT}.text": office_text.read_open_document,
-        f"{_OPEN_DOCUMENT}.presentation": office_text.read_open_document,
-        f"{_OPEN_DOCUMENT}.spreadsheet": sheet_text.read_sheets,
-        "application/epub+zip": office_text.read_epub,
+        limits.PDF_TYPE: table_text.read_pdf,
+        limits.WORD_TYPE: office_text.read_word,
+        limits.POWERPOINT_TYPE: office_text.read_powerpoint,
+        limits.EXCEL_TYPE: table_text.read_sheets,
+        limits.OPEN_TEXT_TYPE: office_text.read_open_document,
+        limits.OPEN_SLIDES_TYPE: office_text.read_open_document,
+        limits.OPEN_SHEET_TYPE: table_text.read_sheets,
+        limits.EPUB_TYPE: office_text.read_epub,
     }[media_type]
 
 

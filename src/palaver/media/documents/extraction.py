@@ -31,7 +31,18 @@ from palaver.core.errors import PalaverError
 from palaver.core.fair_slots import FairSlots
 from palaver.core.files import write_file_atomically
 from palaver.core.text import make_storable
-from palaver.media.documents.limits import MAX_TEXT_CHARS, MAX_WALL_SECONDS
+from palaver.media.documents.limits import (
+    EPUB_TYPE,
+    EXCEL_TYPE,
+    MAX_TEXT_CHARS,
+    MAX_WALL_SECONDS,
+    OPEN_SHEET_TYPE,
+    OPEN_SLIDES_TYPE,
+    OPEN_TEXT_TYPE,
+    PDF_TYPE,
+    POWERPOINT_TYPE,
+    WORD_TYPE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -54,11 +65,6 @@ MAX_CACHE_BYTES: Final = 500_000_000
 RETRY_SECONDS: Final = 24 * 3600  # until a document that took too long is tried again
 _FORMAT: Final = 1  # of the texts; another number than in a file means that the document is read again
 _BATCH: Final = 500
-PDF_TYPE: Final = "application/pdf"
-WORD_TYPE: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-EXCEL_TYPE: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-POWERPOINT_TYPE: Final = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-EPUB_TYPE: Final = "application/epub+zip"
 MAX_DIRECTORY_BYTES: Final = 2_000_000  # of the list of files in an archive; a library reads it into memory
 _OFFICE_PARTS: Final = (
     (b"word/document.xml", WORD_TYPE),
@@ -238,9 +244,7 @@ class TextCache:
                     path.unlink(missing_ok=True)
 
 
-OPEN_DOCUMENT_TYPES: Final = frozenset(
-    f"application/vnd.oasis.opendocument.{kind}" for kind in ("text", "spreadsheet", "presentation")
-)
+OPEN_DOCUMENT_TYPES: Final = frozenset({OPEN_TEXT_TYPE, OPEN_SHEET_TYPE, OPEN_SLIDES_TYPE})
 DOCUMENT_TYPES: Final = frozenset({PDF_TYPE, WORD_TYPE, EXCEL_TYPE, POWERPOINT_TYPE, EPUB_TYPE, *OPEN_DOCUMENT_TYPES})
 
 

@@ -1,4 +1,4 @@
-"""The limits of reading documents, and how a reader says that it can't read one.
+"""The types of documents, the limits of reading them, and how a reader says that it can't read one.
 
 This module and the readers beside it run in the child process: they import nothing else of Palaver.
 """
@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+PDF_TYPE: Final = "application/pdf"
+WORD_TYPE: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+EXCEL_TYPE: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+POWERPOINT_TYPE: Final = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+EPUB_TYPE: Final = "application/epub+zip"
+OPEN_TEXT_TYPE: Final = "application/vnd.oasis.opendocument.text"
+OPEN_SHEET_TYPE: Final = "application/vnd.oasis.opendocument.spreadsheet"
+OPEN_SLIDES_TYPE: Final = "application/vnd.oasis.opendocument.presentation"
 MAX_TEXT_CHARS: Final = 400_000  # of the text of one document
 MAX_INPUT_BYTES: Final = 20_000_000
 MAX_MEMORY_BYTES: Final = 1_000_000_000  # of the child process

@@ -13,7 +13,6 @@ from urllib.parse import urlencode, urlsplit
 import httpx2
 
 from palaver import __version__
-from palaver.config.agent_rules import SearchResult, WebPage
 from palaver.config.validators import SearchProvider
 from palaver.core.errors import ConnectionLost, InvalidInput
 from palaver.core.fair_slots import FairSlots
@@ -22,6 +21,7 @@ from palaver.media.documents.extraction import DOCUMENT_TYPES, DocumentText, Tex
 from palaver.media.documents.html_text import decode_page
 from palaver.media.documents.limits import MAX_TEXT_CHARS
 from palaver.media.web.requests import GuardedRequests
+from palaver.media.web.tools import SearchResult, WebPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.config.agent_rules import SearchResult, WebPage, WebToolRules
+    from palaver.config.agent_rules import WebToolRules
     from palaver.media.web.reader import WebReader
+    from palaver.media.web.tools import SearchResult, WebPage
 
 
 class ReaderOnDemand:
