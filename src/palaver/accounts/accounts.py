@@ -22,6 +22,7 @@ from palaver.core.engines.base import Conflict, Read, Write
 from palaver.core.errors import LimitReached, NotAllowed, NotFound, SignInFailed, StoreError, WrongPassword
 from palaver.core.operation import AsyncRunner, Operations, check_count, operation
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.people import account_table as accounts, linked_rows, sign_in_table as passkeys, table as people
 from palaver.people.model import (
     SIGN_IN_LINK_LIFETIME,
@@ -474,5 +475,11 @@ class Accounts(Operations[AsyncRunner]):
 def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:
     person = _get_person(tx, person_id, f"There is no person {person_id}.")
     if person.role is Role.GUEST:
-        raise NotAllowed(f"{person.name} is a guest and can't sign in. Make them a member first.")
+        raise NotAllowed(
+            say(
+                "accounts.guest_cant_sign_make",
+                "{name} is a guest and can't sign in. Make them a member first.",
+                name=person.name,
+            )
+        )
     return person

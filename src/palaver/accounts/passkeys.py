@@ -22,6 +22,7 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, LimitReached, NotFound, SignInFailed, WrongPasskey
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.text import is_storable, make_storable
+from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
 from palaver.people.model import NewSecret, Passkey, clean_person_name, hash_secret
 
@@ -111,7 +112,7 @@ class Passkeys(Operations[AsyncRunner]):
                     limit=MAX_PASSKEYS_PER_PERSON,
                 )
             if not passkeys.add(tx, person.id, passkey, registration, now):
-                raise InvalidInput("This passkey is already registered.")
+                raise InvalidInput(say("accounts.passkey_already_registered", "This passkey is already registered."))
             return passkey
 
         return await self._engine.arun(Write(run))
@@ -260,8 +261,12 @@ def _check_host_has_name(site: Site) -> None:
     except ValueError:
         return
     raise InvalidInput(
-        f"Passkeys need a host name, and {site.host} is an IP address."
-        " Open this page as localhost, or set a name with web.public_url."
+        say(
+            "accounts.passkeys_need_host_name",
+            "Passkeys need a host name, and {host} is an IP address. Open this page as localhost, or set"
+            " a name with web.public_url.",
+            host=site.host,
+        )
     )
 
 

@@ -19,6 +19,7 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import TooManyAttempts
 from palaver.core.fair_slots import FairSlots, QueueFull
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
 from palaver.people.model import (
     ATTEMPTS_PER_ADDRESS,
@@ -61,7 +62,11 @@ DUMMY_HASH = "$argon2id$v=19$m=65536,t=3,p=4$vJM6CujXHFkM+qn75sS9IA$oMG3bpeddCjY
 async def refuse_attempt(wait_seconds: float) -> NoReturn:
     """Raise `TooManyAttempts`, after a while: an address has few connections, so it can't send many more attempts."""
     await asyncio.sleep(REFUSAL_DELAY_SECONDS)
-    message = f"Too many attempts. Try again in {int(wait_seconds) + 1} seconds."
+    message = say(
+        "accounts.too_many_attempts_try",
+        "Too many attempts. Try again in {seconds} seconds.",
+        seconds=int(wait_seconds) + 1,
+    )
     raise TooManyAttempts(message, retry_after=wait_seconds) from None
 
 

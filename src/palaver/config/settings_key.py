@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import ConfigError
 from palaver.core.files import create_secret_file, flush_folder, write_file_atomically
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +71,15 @@ def load_key_ring(home: Path, environ: Mapping[str, str]) -> KeyRing:
     except FileNotFoundError:
         return KeyRing((), is_from_variable=False)
     except OSError as error:
-        raise ConfigError(f"{path}: can't read the key of the settings ({error.strerror}).", file=str(path)) from error
+        raise ConfigError(
+            say(
+                "settings.cant_read_key_settings",
+                "{file}: can't read the key of the settings ({error}).",
+                file=path,
+                error=error.strerror,
+            ),
+            file=str(path),
+        ) from error
     lines = [line.strip() for line in content.decode("ascii", "replace").splitlines()]
     return KeyRing(_parse_keys([line for line in lines if line], str(path)), is_from_variable=False)
 
@@ -81,7 +90,14 @@ def create_key_file(home: Path) -> KeyRing:
     try:
         create_secret_file(path, f"{generate_key_text()}\n".encode())
     except OSError as error:
-        raise ConfigError(f"{path}: can't create the key of the settings ({error.strerror}).") from error
+        raise ConfigError(
+            say(
+                "settings.cant_create_key_settings",
+                "{file}: can't create the key of the settings ({error}).",
+                file=path,
+                error=error.strerror,
+            )
+        ) from error
     return load_key_ring(home, {})
 
 
@@ -105,8 +121,13 @@ def write_key_file(home: Path, texts: list[str]) -> None:
 def _parse_keys(texts: list[str], source: str) -> tuple[SettingsKey, ...]:
     if any(len(text) < MIN_KEY_CHARS for text in texts):
         raise ConfigError(
-            f"{source}: a key has at least {MIN_KEY_CHARS} characters without spaces. Several keys are separated by"
-            " commas; the first one encrypts. Make one with `openssl rand -base64 32`.",
+            say(
+                "settings.key_least_characters_without",
+                "{place}: a key has at least {limit} characters without spaces. Several keys are separated by"
+                " commas; the first one encrypts. Make one with `openssl rand -base64 32`.",
+                place=source,
+                limit=MIN_KEY_CHARS,
+            ),
             source=source,
         )
     return tuple(SettingsKey.from_text(text) for text in texts)

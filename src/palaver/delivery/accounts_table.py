@@ -17,6 +17,7 @@ from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.errors import LeaseLost
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
+from palaver.core.texts import load_text, store_text
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
 
 if TYPE_CHECKING:
@@ -218,10 +219,10 @@ def _account_from_row(values: Row) -> AccountRow:
             since=from_micros(row.state_since),
             name=row.name,
             user_id=row.user_id,
-            warnings=tuple(json.loads(row.warnings)) if row.warnings else (),
-            details=tuple(json.loads(row.details)) if row.details else (),
+            warnings=tuple(map(load_text, json.loads(row.warnings))) if row.warnings else (),
+            details=tuple(map(load_text, json.loads(row.details))) if row.details else (),
             linking=_read_json(LinkingPrompt, row.linking, "expires_at"),
-            error=row.error,
+            error=None if row.error is None else load_text(row.error),
             error_at=from_micros_or_none(row.error_at),
             last_message_at=from_micros_or_none(row.last_message_at),
             last_test=_read_json(ConnectionTest, row.last_test, "finished_at"),
@@ -239,9 +240,9 @@ def _to_column(value: object) -> Any:
     if isinstance(value, datetime):
         return to_micros(value)
     if isinstance(value, str):
-        return make_storable(str(value))
+        return make_storable(store_text(value))
     if isinstance(value, tuple):
-        return json.dumps([make_storable(text) for text in value]) if value else None
+        return json.dumps([make_storable(store_text(text)) for text in value]) if value else None
     if isinstance(value, LinkingPrompt | ConnectionTest):
         return json.dumps({each.name: _to_column(getattr(value, each.name)) for each in fields(value)})
     return value
@@ -250,4 +251,7 @@ def _to_column(value: object) -> Any:
 def _read_json(kind: type[T], text: str | None, time_name: str) -> T | None:
     """Return what `_to_column` has made JSON of; one of its fields is a time."""
     fields = json.loads(text) if text else None
-    return fields and kind(**{**fields, time_name: from_micros_or_none(fields[time_name])})
+    if fields is None:
+        return None
+    texts = {name: load_text(value) for name, value in fields.items() if isinstance(value, str)}
+    return kind(**{**fields, **texts, time_name: from_micros_or_none(fields[time_name])})

@@ -202,7 +202,7 @@ class Outbox:
                 return True
             if found.state is DeliveryState.SENDING:
                 return False
-            deliveries.fail_part(tx, found.delivery_no, part_key[1], str(error), now)
+            deliveries.fail_part(tx, found.delivery_no, part_key[1], error.text, now)
             if isinstance(error, TargetUnreachable):
                 deliveries.mark_target_dead(tx, found.address, str(error), now)
             return True

@@ -146,7 +146,7 @@ def decide_outcome(
         state=state,
         first_sent_at=first_sent_at if is_uncertain or error is None else before.first_sent_at,
         sent_message_id=message_id if error is None else None,
-        error=None if error is None else str(error),
+        error=None if error is None else error.text,
     )
     if next_step is NextStep.SEND_AS_NEW:
         part = replace(part, edits_id=None, first_sent_at=None, error=None)

@@ -199,7 +199,7 @@ class DeliverySender:
         now = self._now()
         outcome = decide_outcome(
             DeliveryPart(no=1, body=""),
-            error if isinstance(error, SendRejected | SendRetryable) else SendRetryable(str(error)),
+            error if isinstance(error, SendRejected | SendRetryable) else SendRetryable(error.text),
             attempt=self._delivery.attempt,
             sent_at=now,
             capabilities=self._adapter.capabilities,

@@ -17,7 +17,7 @@ from palaver.core.engines.base import fetch_value
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, new_delivery_id
 from palaver.core.text import make_storable
-from palaver.core.texts import chat_language, translate
+from palaver.core.texts import chat_language, load_text, store_text, translate
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries, log_table as events
 from palaver.sessions.delivery import (
@@ -30,7 +30,7 @@ from palaver.sessions.delivery import (
     DeliveryState,
     DeliveryStatus,
 )
-from palaver.sessions.delivery_queries import DELIVERY_COLUMNS, _make_first_due, delivery_from_row
+from palaver.sessions.delivery_queries import DELIVERY_COLUMNS, _make_first_due, delivery_from_row, load_error
 from palaver.sessions.events import EventKind
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def list_parts(tx: Transaction, delivery_no: int) -> list[DeliveryPart]:
     rows = tx.fetch_all(
         f"SELECT {columns}, part_no FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no", delivery_no
     )
-    return [_PART_COLUMNS.decode(tuple(row), no=no) for *row, no in rows]
+    return [load_error(_PART_COLUMNS.decode(tuple(row), no=no)) for *row, no in rows]
 
 
 def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) -> None:
@@ -90,7 +90,7 @@ def save_outcome(tx: Transaction, delivery_no: int, part: DeliveryPart) -> None:
         part.edits_id,
         part.first_sent_at,
         None if part.sent_message_id is None else make_storable(part.sent_message_id),
-        None if part.error is None else make_storable(part.error),
+        None if part.error is None else make_storable(store_text(part.error)),
     )
 
 
@@ -174,13 +174,13 @@ def fail_part(tx: Transaction, delivery_no: int, part_no: int, error: str, now: 
         " WHERE delivery_no = $1 AND part_no = $2",
         delivery_no,
         part_no,
-        make_storable(error),
+        make_storable(store_text(error)),
     )
     tx.execute(
         "UPDATE delivery SET state = 'failed', error = $2, ended_at = $3"
         " WHERE no = $1 AND state IN ('sent', 'uncertain')",
         delivery_no,
-        make_storable(error),
+        make_storable(store_text(error)),
         now,
     )
 
@@ -335,7 +335,7 @@ def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int
         *_make_lease_params(lease),
         state.value,
         now,
-        None if error is None else make_storable(error),
+        None if error is None else make_storable(store_text(error)),
     )
     if not finished:
         raise LeaseLost
@@ -354,7 +354,7 @@ def retry_later(
         f" lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
         *_make_lease_params(lease),
         due_at,
-        None if error is None else make_storable(error),
+        None if error is None else make_storable(store_text(error)),
         lease.delivery.attempt if attempts is None else attempts,
     )
     if not changed:
@@ -407,7 +407,7 @@ def mark_target_dead(tx: Transaction, address: str, reason: str, now: int) -> in
         "INSERT INTO dead_target (address, reason, marked_at) VALUES ($1, $2, $3)"
         " ON CONFLICT (address) DO UPDATE SET reason = excluded.reason, marked_at = excluded.marked_at",
         address,
-        make_storable(reason),
+        make_storable(str(reason)),
         now,
     )
     return tx.execute(
@@ -449,7 +449,7 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
         delivery_id=delivery_id,
         platform=platform,
         previous_state=state,
-        error=error,
+        error=None if error is None else str(load_text(error)),
     )
     tx.lock_name(address)
     reopened = tx.execute(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 from palaver.core.errors import LeaseLost
+from palaver.core.texts import edit_text
 from palaver.delivery.model import Capabilities
 from palaver.sessions.inbound import Inbound
 
@@ -128,7 +129,11 @@ class ConfiguredAccount:
 
 def hide_values(text: str, secrets: Iterable[str]) -> str:
     """Return a text without these secrets."""
-    for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
-        if len(secret) >= _MIN_SECRET_CHARS:
-            text = text.replace(secret, HIDDEN)
-    return text
+    shown = [each for each in sorted(secrets, key=len, reverse=True) if len(each) >= _MIN_SECRET_CHARS]
+
+    def hide(words: str) -> str:
+        for secret in shown:  # one may be part of another
+            words = words.replace(secret, HIDDEN)
+        return words
+
+    return edit_text(text, hide)

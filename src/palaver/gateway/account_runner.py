@@ -19,6 +19,7 @@ from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.errors import AccountRefused, ConnectionLost, LeaseLost, PalaverError, StoreError
 from palaver.core.tasks import wait_for_event
+from palaver.core.texts import say
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
 from palaver.gateway.account_link import ConnectionEvents
@@ -290,7 +291,7 @@ class AccountRunner:
             self._live_since = None
             try:
                 await self._connect(fence)
-                error: Exception = ConnectionLost("The connection has ended.")
+                error: Exception = ConnectionLost(say("gateway.connection_ended", "The connection has ended."))
             except LeaseLost:
                 raise
             except Exception as raised:  # noqa: BLE001  (whatever it is, it is shown, and tried again)
@@ -327,7 +328,13 @@ class AccountRunner:
             async with asyncio.timeout(seconds):
                 info = await adapter.probe()
         except TimeoutError:
-            raise ConnectionLost(f"The platform did not answer within {seconds:g} seconds.") from None
+            raise ConnectionLost(
+                say(
+                    "gateway.platform_not_answer_within",
+                    "The platform did not answer within {seconds} seconds.",
+                    seconds=f"{seconds:g}",
+                )
+            ) from None
         self._status = apply_account_info(self._status, info, self.account)
         for warning in self._status.warnings:
             log.warning("platform_account_warning", extra={**self._fields, "warning": warning})
@@ -469,12 +476,16 @@ def apply_account_info(status: AccountStatus, info: AccountInfo, account: Config
 def describe_connection_error(error: Exception, account: ConfiguredAccount) -> str:
     """Return an error in words. Of an unexpected one only its type: its text may hold anything."""
     if isinstance(error, _Silence):
-        return "Nothing was heard from the platform for too long."
+        return say("gateway.nothing_heard_from_platform", "Nothing was heard from the platform for too long.")
     if isinstance(error, TimeoutError):
-        return "The platform did not answer in time."
+        return say("gateway.platform_not_answer_time", "The platform did not answer in time.")
     if isinstance(error, PalaverError):
-        return account.hide_secrets(str(error))
-    return f"Unexpected error ({type(error).__name__}). The log of the server has the details."
+        return account.hide_secrets(error.text)
+    return say(
+        "gateway.unexpected_error_log_server",
+        "Unexpected error ({error}). The log of the server has the details.",
+        error=type(error).__name__,
+    )
 
 
 async def _wait_through_cancel(task: asyncio.Task[None], seconds: float) -> tuple[bool, bool]:

@@ -26,6 +26,7 @@ from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.core.text import is_storable
+from palaver.core.texts import say
 from palaver.operation import erasure_batches, person_erasure, shared_erasure
 from palaver.people import erasures_table as erasures, table as people
 from palaver.people.erasures_table import ErasureReport
@@ -248,9 +249,17 @@ def _get_erasable(tx: Transaction, person_id: str) -> Person:
         return _get_erasable(tx, survivor_id)
     if any(each.platform == Platform.LOCAL for each in people.list_identities(tx, found.person.id)):
         raise NotAllowed(
-            "The person at the terminal of this gateway can't be erased: they run it. To erase everything, stop the"
-            " server and delete its folder."
+            say(
+                "operation.person_terminal_gateway_cant",
+                "The person at the terminal of this gateway can't be erased: they run it. To erase"
+                " everything, stop the server and delete its folder.",
+            )
         )
     if found.person.role is Role.OWNER and not people.has_other_owner(tx, found.person.id):
-        raise NotAllowed("The last owner can't be erased. Make another person an owner first.")
+        raise NotAllowed(
+            say(
+                "operation.last_owner_cant_erased",
+                "The last owner can't be erased. Make another person an owner first.",
+            )
+        )
     return found.person

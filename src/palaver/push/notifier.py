@@ -30,6 +30,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound, TooManyAttempts
 from palaver.core.http_url import is_http_url
+from palaver.core.texts import say
 from palaver.push import table as push
 from palaver.push.model import MAX_ENDPOINT_CHARS, PushSubscription
 from palaver.sessions import table as sessions
@@ -153,7 +154,12 @@ class PushNotifier:
     async def subscribe(self, sign_in_id: str, endpoint: str, public_key: str, auth_secret: str) -> None:
         """Store the subscription of a signed-in browser. Raises InvalidInput."""
         if not self.is_enabled:
-            raise InvalidInput("Notifications are turned off here (push.enabled in the settings).")
+            raise InvalidInput(
+                say(
+                    "push.notifications_turned_off_here",
+                    "Notifications are turned off here (push.enabled in the settings).",
+                )
+            )
         self._check_endpoint(endpoint)
         tools = await self._get_tools()
         tools.check_keys(public_key, auth_secret)
@@ -186,9 +192,15 @@ class PushNotifier:
         """
         subscription = await self._find(sign_in_id)
         if subscription is None:
-            raise InvalidInput("This browser is not subscribed. Turn notifications on first.")
+            raise InvalidInput(
+                say("push.browser_not_subscribed_turn", "This browser is not subscribed. Turn notifications on first.")
+            )
         if person_id in self._testing:
-            message = f"Too many attempts. Try again in {SEND_SECONDS:.0f} seconds."
+            message = say(
+                "accounts.too_many_attempts_try",
+                "Too many attempts. Try again in {seconds} seconds.",
+                seconds=f"{SEND_SECONDS:.0f}",
+            )
             raise TooManyAttempts(message, retry_after=SEND_SECONDS - 1)
         self._testing.add(person_id)
         try:
@@ -200,13 +212,29 @@ class PushNotifier:
         try:
             response = await self._send(subscription, {"kind": "test"}, topic="test")
         except (InvalidInput, ConnectionLost, TimeoutError) as error:
-            raise PushFailed(f"The push service of this browser can't be reached: {error}.") from error
+            raise PushFailed(
+                say(
+                    "push.push_service_browser_cant",
+                    "The push service of this browser can't be reached: {reason}.",
+                    reason=error,
+                )
+            ) from error
         if response.is_gone:
             await self._engine.arun(Write(lambda tx: push.delete_subscription(tx, subscription.id)))
-            raise PushFailed("This browser has ended its subscription. Turn notifications off and on again.")
+            raise PushFailed(
+                say(
+                    "push.browser_ended_subscription_turn",
+                    "This browser has ended its subscription. Turn notifications off and on again.",
+                )
+            )
         if not response.is_ok:
             raise PushFailed(
-                f"The push service of this browser answered {response.status}: {response.text or 'no details'}",
+                say(
+                    "push.push_service_browser_answered",
+                    "The push service of this browser answered {status}: {detail}",
+                    status=str(response.status),
+                    detail=response.text or "no details",
+                ),
                 status=response.status,
             )
 

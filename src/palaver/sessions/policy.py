@@ -277,12 +277,16 @@ def _is_between(low: int, high: int) -> Callable[[object], bool]:
 
 FIELD_RULES: Mapping[str, FieldRule] = MappingProxyType(
     {
-        "mode": FieldRule(lambda value: value in tuple(ResetMode), "none, idle, daily or both"),
+        "mode": FieldRule(
+            lambda value: value in tuple(ResetMode), say("allowed.none_idle_daily_both", "none, idle, daily or both")
+        ),
         "idle_minutes": FieldRule(
             _is_between(1, MAX_IDLE_MINUTES), f"a whole number of minutes, 1 to {MAX_IDLE_MINUTES}"
         ),
-        "at_hour": FieldRule(_is_between(0, 23), "0 to 23"),
-        "timezone": FieldRule(_is_timezone, "an IANA name such as Europe/Berlin or UTC"),
-        "notify": FieldRule(lambda value: isinstance(value, bool), "true or false"),
+        "at_hour": FieldRule(_is_between(0, 23), say("allowed.hour", "0 to 23")),
+        "timezone": FieldRule(
+            _is_timezone, say("allowed.iana_name_europe_berlin", "an IANA name such as Europe/Berlin or UTC")
+        ),
+        "notify": FieldRule(lambda value: isinstance(value, bool), say("allowed.true_false", "true or false")),
     }
 )

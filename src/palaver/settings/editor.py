@@ -40,6 +40,7 @@ from palaver.core.errors import (
 )
 from palaver.core.invocation import format_command
 from palaver.core.text import is_storable
+from palaver.core.texts import join_texts, say
 from palaver.people.model import check_is_owner
 from palaver.settings import table as settings_storage
 from palaver.settings.encryption import (
@@ -141,7 +142,10 @@ class SettingsEditor:
                 try:
                     values[item.key] = read_value(item.before, item.key, ring)
                 except DecryptionFailed as error:
-                    problem = SettingProblem(path=parse_key(item.key), text=f"its earlier value: {error}")
+                    problem = SettingProblem(
+                        path=parse_key(item.key),
+                        text=say("settings.earlier_value", "its earlier value: {reason}", reason=error.text),
+                    )
                     raise _make_error([problem]) from error
         unset = [item.key for item in change.items if item.before is None]
         edit = SettingsEdit(values=values, unset=unset, origin=origin, undoes=number, expected_version=expected_version)
@@ -173,7 +177,14 @@ class SettingsEditor:
             if value is _UNSET or loaded.values.get(path, missing) != value or path in loaded.unreadable
         }
         if len(changes) > MAX_CHANGED_KEYS:
-            raise InvalidSettings(f"At most {MAX_CHANGED_KEYS} settings can be changed at once.", problems=[])
+            raise InvalidSettings(
+                say(
+                    "settings.most_settings_changed_once",
+                    "At most {limit} settings can be changed at once.",
+                    limit=MAX_CHANGED_KEYS,
+                ),
+                problems=[],
+            )
         return changes
 
     # -- whether it is valid -------------------------------------------------------------------------------
@@ -191,7 +202,10 @@ class SettingsEditor:
             raise _make_error(problems)
         values = _apply(loaded.values, changes)
         if len(values) > MAX_STORED_KEYS:
-            raise InvalidSettings(f"At most {MAX_STORED_KEYS} settings can be stored.", problems=[])
+            raise InvalidSettings(
+                say("settings.most_settings_stored", "At most {limit} settings can be stored.", limit=MAX_STORED_KEYS),
+                problems=[],
+            )
         after = self._reader.combine(values)
         known = set(loaded.combined.problems)
         problems = [each for each in after.problems if each not in known or each.path in changes]
@@ -234,18 +248,27 @@ class SettingsEditor:
         if template is None:
             return None
         if template.unstorable_reason is not None:
-            return f"it can't be changed here. {template.unstorable_reason}"
+            return say(
+                "settings.cant_changed_here", "it can't be changed here. {reason}", reason=template.unstorable_reason
+            )
         pin = self._catalog.find_variable(path) or self._reader.base.fixed_layers.find_pin(path)
         if pin is not None:
-            return f"it is set by {pin}. Change it there, or remove it there first"
+            return say(
+                "settings.set_change_remove_first",
+                "it is set by {place}. Change it there, or remove it there first",
+                place=pin,
+            )
         is_terminal_only = (
             self._catalog.is_terminal_only(path[1], path[-1])
             if template.is_adapter_setting
             else template.is_terminal_only
         )
         if origin != "terminal" and is_terminal_only:
-            command = f"`{format_command('config set')}` or in config.yaml"
-            return f"it starts a program on the server, so it can be changed only there: with {command}"
+            return say(
+                "settings.starts_program",
+                "it starts a program on the server, so it can be changed only there: with {command} or in config.yaml",
+                command=f"`{format_command('config set')}`",
+            )
         return None
 
     # -- storing -------------------------------------------------------------------------------------------
@@ -332,16 +355,20 @@ def _explain_unstorable(path: SettingPath, value: object) -> str | None:
         return f"{format_value(path, value)} is not allowed (a section with keys)"
     text = write_plain(value)
     if len(text) > MAX_VALUE_CHARS:
-        return f"this is too long (at most {MAX_VALUE_CHARS} characters)"
+        return say(
+            "settings.too_long_most_characters",
+            "this is too long (at most {limit} characters)",
+            limit=str(MAX_VALUE_CHARS),
+        )
     if not is_storable(text) or "\\u0000" in text or not all(map(is_storable, path)):
-        return "it contains characters that can't be stored"
+        return say("settings.contains_characters_cant_stored", "it contains characters that can't be stored")
     return None
 
 
 def _make_error(problems: Sequence[SettingProblem]) -> InvalidSettings:
     return InvalidSettings(
-        "\n".join(map(str, problems)),
-        problems=[{"key": format_path(each.path), "message": str(each)} for each in problems],
+        join_texts("\n", [each.message for each in problems]),
+        problems=[{"key": format_path(each.path), "message": each.message} for each in problems],
     )
 
 

@@ -78,7 +78,7 @@ class SettingsReader:
                 by_path[path] = row
                 values[path] = read_value(row.value, row.key, ring)
             except DecryptionFailed as error:
-                unreadable[path] = key_problem or str(error)
+                unreadable[path] = key_problem or error.text
                 continue
             except (InvalidInput, ValueError, LookupError) as error:
                 log.warning("setting_unreadable", extra={"key": row.key, "error": type(error).__name__})
@@ -132,7 +132,7 @@ class SettingsReader:
         try:
             return load_key_ring(self.base.home, self.base.fixed_layers.environ), None
         except ConfigError as error:
-            return KeyRing((), is_from_variable=False), str(error)
+            return KeyRing((), is_from_variable=False), error.text
 
 
 def _find_unknown_commands(values: Mapping[SettingPath, object]) -> str | None:

@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 from palaver.agent.profiles import list_allowed_models
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NotSignedIn, OwnerRequired, PalaverError
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.core.wire import Doc, TypedDict
 from palaver.gateway.completions import (
     CompletionCall,
@@ -366,7 +367,7 @@ def _parse_content(content: str | list[dict[str, Any]] | None) -> tuple[str, lis
                 raise InvalidInput("messages: only text and image parts are supported.")
     text = make_storable("\n\n".join(texts))
     if not text.strip() and not images:
-        raise InvalidInput("messages: the last message is empty.")
+        raise InvalidInput(say("inbox.messages_last_message_empty", "messages: the last message is empty."))
     return text, images
 
 

@@ -94,6 +94,13 @@ class ProviderPresetJson(TypedDict):
     default_model: str | None
 
 
+class SettingNamesJson(TypedDict):
+    """What settings and their values are called, for people."""
+
+    parts: Annotated[dict[str, str], Doc("By a part of a key, such as `turns` or `max_running`.")]
+    choices: Annotated[dict[str, dict[str, str]], Doc("By the last part of a key, and the value.")]
+
+
 class SettingsJson(TypedDict):
     """All settings."""
 
@@ -102,6 +109,7 @@ class SettingsJson(TypedDict):
     templates: list[SettingTemplateJson]
     platforms: list[PlatformFormJson]
     providers: list[ProviderPresetJson]
+    names: SettingNamesJson
     problems: Annotated[list[SettingProblemJson], Doc("Stored values that can't be used, and what to do.")]
     pending_restart: Annotated[list[str], Doc("Settings that were changed and apply after a restart.")]
 

@@ -28,6 +28,7 @@ from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.schema_state import describe_sqlite
 from palaver.core.errors import BudgetExceeded, PalaverError
+from palaver.core.texts import say
 from palaver.drivers.demo import DEMO_MODEL
 from palaver.drivers.selection import choose_agent
 from palaver.media.documents.sandbox import CHECK_COMMAND
@@ -296,7 +297,9 @@ async def _run(agent: Agent, meter: CallMeter, reports: list[UsageReport]) -> Fi
         return make_warning(FindingCode.MODEL_OVER_BUDGET, model=agent.model, problem=error)
     except PalaverError as error:
         detail = error.facts.get("detail")
-        said = f" The provider says: {detail}" if isinstance(detail, str) and detail not in str(error) else ""
+        said: str = ""
+        if isinstance(detail, str) and detail not in str(error):
+            said = say("operation.provider_says", " The provider says: {detail}", detail=detail)
         return make_problem(FindingCode.MODEL_FAILED, problem=error, detail=said)
     if not "".join(text).strip():
         return make_warning(FindingCode.MODEL_EMPTY, model=agent.model)

@@ -13,10 +13,10 @@ from discord.gateway import DiscordClientWebSocketResponse
 from discord.http import HTTPClient, Route
 
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.discord.failures import (
-    PORTAL,
     UNKNOWN_INTERACTION,
     RequestFailed,
     RequestRefused,
@@ -63,14 +63,19 @@ PERMISSIONS: Final = {
 }
 MAX_NAMED_SERVERS: Final = 5
 
-NO_CONTENT_WARNING: Final = (
-    "In servers the bot reads only messages that mention it, and not what was written before: the Message Content "
-    f"Intent is off. To turn it on, open {PORTAL}, choose your application, then Bot, and turn on Message Content "
-    "Intent under Privileged Gateway Intents. Press Save Changes, and test the connection again: then it has an effect."
+NO_CONTENT_WARNING: Final = say(
+    "discord.no_content_warning",
+    "In servers the bot reads only messages that mention it, and not what was written before: the"
+    " Message Content Intent is off. To turn it on, open"
+    " https://discord.com/developers/applications, choose your application, then Bot, and turn on"
+    " Message Content Intent under Privileged Gateway Intents. Press Save Changes, and test the"
+    " connection again: then it has an effect.",
 )
-ENDPOINT_WARNING: Final = (
-    "Slash commands and buttons don't work: Discord sends them to another program. Open "
-    f"{PORTAL}, choose your application, then General Information, and empty Interactions Endpoint URL."
+ENDPOINT_WARNING: Final = say(
+    "discord.endpoint_warning",
+    "Slash commands and buttons don't work: Discord sends them to another program. Open"
+    " https://discord.com/developers/applications, choose your application, then General"
+    " Information, and empty Interactions Endpoint URL.",
 )
 
 
@@ -294,23 +299,41 @@ def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> A
     invite = build_invite_url(application["id"])
     if not guilds:
         warnings.append(
-            "The bot is in no server yet, and people can only write to it if they share one with it. Open this link in "
-            f"a browser, choose a server, and press Authorize: {invite}"
+            say(
+                "discord.bot_no_server_yet",
+                "The bot is in no server yet, and people can only write to it if they share one with it. Open"
+                " this link in a browser, choose a server, and press Authorize: {link}",
+                link=invite,
+            )
         )
     lacking = [(guild["name"], missing) for guild in guilds if (missing := _list_missing(guild))]
     for name, missing in lacking[:MAX_NAMED_SERVERS]:
         warnings.append(
-            f'In the server "{name}" the bot lacks: {", ".join(missing)}. Let an administrator open Server Settings, '
-            "then Roles, choose the role of the bot, and turn these on under Permissions."
+            say(
+                "discord.server_bot_lacks_let",
+                'In the server "{server}" the bot lacks: {permissions}. Let an administrator open Server'
+                " Settings, then Roles, choose the role of the bot, and turn these on under Permissions.",
+                server=name,
+                permissions=", ".join(missing),
+            )
         )
     if len(lacking) > MAX_NAMED_SERVERS:
-        warnings.append(f"It lacks permissions in {len(lacking) - MAX_NAMED_SERVERS} more servers.")
+        warnings.append(
+            say(
+                "discord.lacks_permissions_more_servers",
+                "It lacks permissions in {count} more servers.",
+                count=len(lacking) - MAX_NAMED_SERVERS,
+            )
+        )
     count = len(guilds)
     return AccountInfo(
         user_id=user["id"],
         name=f"@{user['username']}",
         warnings=tuple(warnings),
-        details=(f"In {count} server{'' if count == 1 else 's'}", f"Add it to a server: {invite}"),
+        details=(
+            f"In {count} server{'' if count == 1 else 's'}",
+            say("discord.add_server", "Add it to a server: {link}", link=invite),
+        ),
     )
 
 

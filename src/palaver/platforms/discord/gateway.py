@@ -26,6 +26,7 @@ from discord.http import Route
 from discord.state import ConnectionState
 
 from palaver.core.errors import ConnectionLost
+from palaver.core.texts import say
 from palaver.platforms.discord.failures import RequestFailed, RequestRefused, make_closed_error, make_platform_error
 
 if TYPE_CHECKING:
@@ -157,7 +158,9 @@ class GatewayClient(discord.Client):
                 self._session = None
             if self._session is None:
                 if sessions >= MAX_SESSIONS:
-                    raise ConnectionLost("Discord ends the connection again and again.")
+                    raise ConnectionLost(
+                        say("discord.discord_ends_connection_again", "Discord ends the connection again and again.")
+                    )
                 url = await self._find_gateway()
             if attempts > 1 or self._session is None:
                 pause = self._timing.first_pause * 2 ** min(max(attempts - 2, 0), 10)
@@ -171,7 +174,13 @@ class GatewayClient(discord.Client):
         limit = fields["session_start_limit"]
         if limit["remaining"] < 1:
             minutes = limit["reset_after"] / 60_000
-            raise ConnectionLost(f"Discord lets this bot connect again in {minutes:.0f} minutes: it did so too often.")
+            raise ConnectionLost(
+                say(
+                    "discord.discord_lets_bot_connect",
+                    "Discord lets this bot connect again in {minutes} minutes: it did so too often.",
+                    minutes=f"{minutes:.0f}",
+                )
+            )
         return yarl.URL(fields["url"])
 
     async def _connect(self, url: yarl.URL) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRejected, SendUncertain, TargetUnreachable
 from palaver.core.source import Platform
 from palaver.core.tasks import BackgroundTasks, cancel_tasks
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.client import MailClient
@@ -57,14 +58,16 @@ LOOKUP_SECONDS: Final = 10.0  # for the mail that is answered, if it is not reme
 CLOSE_SECONDS: Final = 5.0  # for copies of what was sent
 CONFIRM_DELAYS: Final = (1.0, 10.0, 60.0, 300.0)  # after an uncertain mail: when to look for it in the Sent folder
 SENT_CURSOR: Final = "sent"
-NO_AUTHSERV_WARNING: Final = (
-    "authserv_id is not set, so no sender can be verified and no mail is answered. Open a mail in this mailbox, show "
-    "its source, and copy the first word after the topmost Authentication-Results: (such as mx.example.org) into "
-    "authserv_id."
+NO_AUTHSERV_WARNING: Final = say(
+    "email.no_authserv_warning",
+    "authserv_id is not set, so no sender can be verified and no mail is answered. Open a mail in"
+    " this mailbox, show its source, and copy the first word after the topmost"
+    " Authentication-Results: (such as mx.example.org) into authserv_id.",
 )
-UNVERIFIED_WARNING: Final = (
-    "allow_unverified_senders is on: anyone who can send mail to this mailbox can pretend to be anyone. Use it only "
-    "where no stranger can send mail."
+UNVERIFIED_WARNING: Final = say(
+    "email.unverified_warning",
+    "allow_unverified_senders is on: anyone who can send mail to this mailbox can pretend to be"
+    " anyone. Use it only where no stranger can send mail.",
 )
 
 
@@ -92,7 +95,9 @@ class EmailAdapter(Adapter):
             await connection.open_folder(self._settings.folder)
             has_idle = "IDLE" in connection.capabilities
         except ImapRefused as error:
-            raise ConnectionLost(f"{error}. Check the setting folder.") from None
+            raise ConnectionLost(
+                say("email.check_setting_folder", "{reason}. Check the setting folder.", reason=error)
+            ) from None
         finally:
             await connection.close()
         await self._client.check_smtp()
@@ -105,15 +110,23 @@ class EmailAdapter(Adapter):
         return AccountInfo(user_id=address, name=address, warnings=tuple(warnings), details=details)
 
     def _list_details(self, *, has_idle: bool) -> list[str]:
-        details = []
+        details: list[str] = []
         if not has_idle:
             details.append(
-                f"The server can't push new mail: it is checked every {self._settings.poll_seconds:g} seconds."
+                say(
+                    "email.server_cant_push_new",
+                    "The server can't push new mail: it is checked every {seconds} seconds.",
+                    seconds=f"{self._settings.poll_seconds:g}",
+                )
             )
         if self._refused.count:
             details.append(
-                f"Mails not read because their sender is not verified: {self._refused.count}. "
-                f"The last one: {self._refused.last_reason}"
+                say(
+                    "email.mails_not_read_because",
+                    "Mails not read because their sender is not verified: {count}. The last one: {reason}",
+                    count=self._refused.count,
+                    reason=self._refused.last_reason,
+                )
             )
         return details
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
 from palaver.core.source import ChatType, Platform
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.common.receiving import RecentEntries
@@ -86,7 +87,11 @@ class MatrixAdapter(Adapter):
             except RequestRefused as error:
                 if error.is_bad_token:
                     raise
-                return f"The homeserver did not let us sign our own session: {error}"
+                return say(
+                    "matrix.homeserver_not_let_us",
+                    "The homeserver did not let us sign our own session: {reason}",
+                    reason=error,
+                )
         if self._settings.encryption is False:
             return "Encrypted rooms can't be read, because encryption is off in the settings of this account."
         if signed_in.device_id is None:
@@ -118,10 +123,16 @@ class MatrixAdapter(Adapter):
         if not is_installed or signed_in.device_id is None:
             if self._settings.encryption is True:
                 raise AccountRefused(
-                    "Encryption is on, but its packages are not installed. Run: pip install "
-                    "'palaver[matrix-encryption]', or set encryption to false."
+                    say(
+                        "matrix.encryption_but_packages_not",
+                        "Encryption is on, but its packages are not installed. Run: pip install"
+                        " 'palaver[matrix-encryption]', or set encryption to false.",
+                    )
                     if not is_installed
-                    else "Encryption is on, but the access token belongs to no device. Use a token from signing in."
+                    else say(
+                        "matrix.encryption_but_access_token",
+                        "Encryption is on, but the access token belongs to no device. Use a token from signing in.",
+                    )
                 )
             return
         from palaver.platforms.matrix.encryption import RoomEncryption
@@ -138,7 +149,9 @@ class MatrixAdapter(Adapter):
             if error.is_bad_token:
                 self._signed_in = None
                 if self._settings.access_token is None:
-                    raise ConnectionLost("The access token has ended. Signing in again.") from error
+                    raise ConnectionLost(
+                        say("matrix.access_token_ended_signing", "The access token has ended. Signing in again.")
+                    ) from error
             raise to_platform_error(error) from error
         except RequestFailed as error:
             raise to_platform_error(error) from error
@@ -303,7 +316,9 @@ class MatrixAdapter(Adapter):
             if tombstone and (replacement := read_text(tombstone.get("replacement_room"))):
                 raise ChatMovedAway("The room was replaced by another one.", new_chat_id=replacement) from error
             if not joined:
-                raise TargetUnreachable(f"We are not in this room: {error.explanation}") from error
+                raise TargetUnreachable(
+                    say("matrix.we_not_room", "We are not in this room: {reason}", reason=error.explanation)
+                ) from error
         raise to_delivery_error(error) from error
 
 

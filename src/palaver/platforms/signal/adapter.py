@@ -18,6 +18,7 @@ from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, Se
 from palaver.core.files import get_free_bytes
 from palaver.core.source import Platform
 from palaver.core.tasks import cancel_tasks
+from palaver.core.texts import say
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.failures import make_repeatable
@@ -107,7 +108,9 @@ class SignalAdapter(Adapter):
         version = await read_version(await asyncio.to_thread(find_program, self._settings.program))
         account = await self._read_account()
         if self._process is not None and not await self._check_server(self._process, self._timing.answer):
-            raise ConnectionLost("Signal's server can't be reached right now.")
+            raise ConnectionLost(
+                say("signal.signals_server_cant_reached", "Signal's server can't be reached right now.")
+            )
         state = await self._load_state()
         return describe_account(
             version, account, devices=self._devices, connected_at=state.connected_at, now=datetime.now(UTC)
@@ -152,7 +155,9 @@ class SignalAdapter(Adapter):
         await link_device(program, str(self._config_folder), self._settings.device_name, link.report_linking)
         account = await self._read_account()
         if account is None:
-            raise ConnectionLost("signal-cli has linked this device, but has stored no account.")
+            raise ConnectionLost(
+                say("signal.signal_cli_linked_device", "signal-cli has linked this device, but has stored no account.")
+            )
         return account
 
     async def _load_state(self) -> AdapterState:
@@ -169,8 +174,12 @@ class SignalAdapter(Adapter):
                 kill_leftover(pid)
             if await self._has_writers_after(self._timing.leftover_kill, spool, numbers):
                 raise ConnectionLost(
-                    f"Another process still writes into {self._folder / 'spool'}: a second Palaver, or a signal-cli "
-                    "that does not end. Stop it."
+                    say(
+                        "signal.another_process_still_writes",
+                        "Another process still writes into {folder}: a second Palaver, or a signal-cli that does not"
+                        " end. Stop it.",
+                        folder=self._folder / "spool",
+                    )
                 )
 
     async def _has_writers_after(self, seconds: float, spool: Spool, numbers: Sequence[int]) -> bool:
@@ -272,7 +281,9 @@ class SignalAdapter(Adapter):
         """Stop receiving before the disk is full: signal-cli would forget messages that it can't write."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if get_free_bytes(self._folder) < MIN_FREE_BYTES:
-            raise ConnectionLost("The disk is almost full, so Signal is paused. Free some space.")
+            raise ConnectionLost(
+                say("signal.disk_almost_full_signal", "The disk is almost full, so Signal is paused. Free some space.")
+            )
 
     async def _check_server(self, process: SignalProcess, seconds: float) -> bool:
         """Return whether Signal's server answers. Raises AccountRefused if it refuses this device."""
@@ -420,9 +431,9 @@ class SignalAdapter(Adapter):
         try:
             return await process.request(method, parameters, key=key, seconds=seconds)
         except RequestNotSent as error:
-            raise SendRetryable(str(error)) from error
+            raise SendRetryable(error.text) from error
         except ConnectionLost as error:
-            raise (SendRetryable if is_repeatable else SendUncertain)(str(error)) from error
+            raise (SendRetryable if is_repeatable else SendUncertain)(error.text) from error
         except RpcError as error:
             if is_unauthorized(error.message):  # what refuses us may be a single group
                 with contextlib.suppress(AccountRefused, ConnectionLost):

@@ -19,6 +19,7 @@ from palaver.core.errors import (
 )
 from palaver.core.source import Platform
 from palaver.core.tasks import run_together, wait_for_event
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
@@ -67,9 +68,10 @@ SOCKET_URL_SECONDS: Final = 15.0  # an address for a connection is used within t
 MAX_CATCH_UP_RETRY_SECONDS: Final = 600.0
 PRESS_ANSWER_SECONDS: Final = 5.0  # other updates wait for it
 STATUS: Final = "is thinking…"
-NO_PUBLIC_ADDRESS: Final = (
-    "The mode http needs an address that Slack can reach: set web.public_url in the server settings, or use the mode "
-    "socket."
+NO_PUBLIC_ADDRESS: Final = say(
+    "slack.no_public_address",
+    "The mode http needs an address that Slack can reach: set web.public_url in the server"
+    " settings, or use the mode socket.",
 )
 
 
@@ -143,12 +145,14 @@ class SlackAdapter(Adapter):
         if self._uses_socket and self._socket is None:
             self._socket_url = (await self._client.open_socket(), time.monotonic())
         missing = describe_missing_scopes(scopes)
-        workspace = f"Workspace: {me.get('team') or self._app.team_id}"
+        workspace = say("slack.workspace", "Workspace: {name}", name=me.get("team") or self._app.team_id)
         return AccountInfo(
             user_id=self._app.user_id,
             name=f"@{self._app.name}",
             warnings=(missing,) if missing else (),
-            details=(workspace,) if self._uses_socket else (workspace, f"Request URL: {self._webhook_url}"),
+            details=(workspace,)
+            if self._uses_socket
+            else (workspace, say("slack.request_url", "Request URL: {url}", url=self._webhook_url)),
         )
 
     async def _watch_token(self) -> None:
@@ -184,7 +188,7 @@ class SlackAdapter(Adapter):
                         intake.watch(),
                         until=asyncio.FIRST_EXCEPTION,
                     )
-                    raise ConnectionLost("The connection to Slack has ended.")
+                    raise ConnectionLost(say("slack.connection_slack_ended", "The connection to Slack has ended."))
                 finally:
                     socket, self._socket = self._socket, None
                     if socket is not None:

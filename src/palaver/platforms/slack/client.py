@@ -17,6 +17,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable
+from palaver.core.texts import say
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.slack.failures import (
     APP_ACCESS_REFUSED,
@@ -111,7 +112,13 @@ class SlackClient:
                 return await self._session.ws_connect(url, autoping=False, proxy=self._web.proxy)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             # The address contains a ticket for the connection: it is not shown.
-            raise ConnectionLost(f"Slack does not answer at its socket ({type(error).__name__}).") from None
+            raise ConnectionLost(
+                say(
+                    "slack.slack_not_answer_socket",
+                    "Slack does not answer at its socket ({error}).",
+                    error=type(error).__name__,
+                )
+            ) from None
 
     async def find_user(self, user_id: str) -> JSON:
         return _read(await self._connect("users_info", user=user_id), "user")

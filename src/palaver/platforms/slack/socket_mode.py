@@ -19,6 +19,7 @@ from slack_sdk.signature import Clock, SignatureVerifier
 
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.core.tasks import cancel_tasks
+from palaver.core.texts import say
 from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
@@ -91,12 +92,18 @@ class SlackSocket:
             async with asyncio.timeout(HELLO_SECONDS):
                 hello = await self._get_message()
         except TimeoutError:
-            raise ConnectionLost("Slack did not greet the new connection.") from None
+            raise ConnectionLost(say("slack.slack_not_greet_new", "Slack did not greet the new connection.")) from None
         if hello.get("type") == "hello":
             return int(hello.get("num_connections") or 1)
         if hello.get("reason") == "link_disabled":
             raise AccountRefused(SOCKET_MODE_OFF)
-        raise ConnectionLost(f"Slack ended the new connection at once: {hello.get('reason', 'no reason given')}.")
+        raise ConnectionLost(
+            say(
+                "slack.slack_ended_new_connection",
+                "Slack ended the new connection at once: {reason}.",
+                reason=hello.get("reason", "no reason given"),
+            )
+        )
 
     async def receive(self) -> Envelope | None:
         """Return the next envelope; None if Slack asks for a new connection. Raises when the connection has ended."""
@@ -160,7 +167,7 @@ class SlackSocket:
                     return message
                 log.warning("slack_frame_unreadable", extra={"characters": len(frame.data)})
             elif frame.type is not aiohttp.WSMsgType.BINARY:
-                raise ConnectionLost("Slack has closed the connection.")
+                raise ConnectionLost(say("slack.slack_closed_connection", "Slack has closed the connection."))
 
     async def _keep_pinging(self, seconds: float) -> None:
         """Ask for a sign of life; the answer is the progress that is reported, so a silent connection is noticed."""

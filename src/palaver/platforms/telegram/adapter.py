@@ -22,7 +22,7 @@ from telegram.constants import ReactionEmoji
 
 from palaver.core.errors import AccountRefused, ConnectionLost, DeliveryError, InvalidInput, SendRejected
 from palaver.core.source import Platform
-from palaver.core.texts import chat_language, translate
+from palaver.core.texts import chat_language, say, translate
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
@@ -56,17 +56,21 @@ WEBHOOK_CHECK_SECONDS: Final = 60.0
 BUTTONS_PER_ROW: Final = 3
 BUSY_POLL_SECONDS: Final = 1.0  # between two polls while files are downloaded: a poll returns at once then
 SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105  (the name of a header)
-PRIVACY_WARNING: Final = (
-    "The privacy mode of the bot is on: in groups it sees only commands and replies to it, unless it is an "
-    "administrator. To let it see mentions and other messages, send /setprivacy to @BotFather, choose the bot and then "
-    "Disable. Then remove the bot from each group and add it again."
+PRIVACY_WARNING: Final = say(
+    "telegram.privacy_warning",
+    "The privacy mode of the bot is on: in groups it sees only commands and replies to it, unless"
+    " it is an administrator. To let it see mentions and other messages, send /setprivacy to"
+    " @BotFather, choose the bot and then Disable. Then remove the bot from each group and add it"
+    " again.",
 )
-NO_PUBLIC_URL: Final = (
-    "The mode webhook needs an address that Telegram can reach: set web.public_url in the server settings, or use the "
-    "mode polling."
+NO_PUBLIC_URL: Final = say(
+    "telegram.no_public_url",
+    "The mode webhook needs an address that Telegram can reach: set web.public_url in the server"
+    " settings, or use the mode polling.",
 )
-NO_GROUPS_WARNING: Final = (
-    "The bot can't be added to groups. To allow it, send /setjoingroups to @BotFather, choose the bot and then Enable."
+NO_GROUPS_WARNING: Final = say(
+    "telegram.no_groups_warning",
+    "The bot can't be added to groups. To allow it, send /setjoingroups to @BotFather, choose the bot and then Enable.",
 )
 NO_LINK_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 _REACTIONS: Final = frozenset(emoji.value for emoji in ReactionEmoji)
@@ -178,9 +182,13 @@ class TelegramAdapter(Adapter):
             await self._client.delete_webhook()
             return
         raise AccountRefused(
-            f"Telegram sends the messages of this bot to another program, at {urlsplit(url).hostname}. If it is no "
-            "longer used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser. "
-            "Otherwise create a second bot with @BotFather."
+            say(
+                "telegram.telegram_sends_messages_bot",
+                "Telegram sends the messages of this bot to another program, at {host}. If it is no longer"
+                " used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser."
+                " Otherwise create a second bot with @BotFather.",
+                host=urlsplit(url).hostname,
+            )
         )
 
     # ---- webhook ---------------------------------------------------------------------------------------------
@@ -190,7 +198,12 @@ class TelegramAdapter(Adapter):
         await self._client.set_webhook(self._webhook_url, self._settings.get_webhook_secret())
         while True:
             if await self._client.get_webhook_url() != self._webhook_url:
-                raise ConnectionLost("Another program has changed the webhook of this bot.")
+                raise ConnectionLost(
+                    say(
+                        "telegram.another_program_changed_webhook",
+                        "Another program has changed the webhook of this bot.",
+                    )
+                )
             link.report_connected()
             await asyncio.sleep(WEBHOOK_CHECK_SECONDS)
 

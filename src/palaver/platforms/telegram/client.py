@@ -17,6 +17,7 @@ from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
 from palaver.core.errors import AccountRefused, ConnectionLost, LimitReached, SendRetryable
+from palaver.core.texts import say
 from palaver.platforms.telegram.failures import ApiRefusal, NotSentError, make_delivery_error, make_platform_error
 from palaver.platforms.telegram.inbound import ALLOWED_UPDATES
 from palaver.platforms.telegram.outbound import MAX_PRESS_ANSWER_CHARS
@@ -147,7 +148,7 @@ class TelegramClient:
         try:
             content = await self._connect(file.download_as_bytearray, read_timeout=UPLOAD_TIMEOUT_SECONDS)
         except AccountRefused:  # here 404 is not about the token
-            raise ConnectionLost("Telegram no longer has this file.") from None
+            raise ConnectionLost(say("telegram.telegram_no_longer_file", "Telegram no longer has this file.")) from None
         view = memoryview(content)
         for start in range(0, len(view), DOWNLOAD_CHUNK_BYTES):
             yield bytes(view[start : start + DOWNLOAD_CHUNK_BYTES])

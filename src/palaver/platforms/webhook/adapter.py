@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import join_texts, say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.platforms.common.failures import parse_retry_after
@@ -74,17 +75,23 @@ def find_error(status: int, retry_after: float | None, host: str) -> DeliveryErr
     """Return what the status of the receiver's answer means; None if it has taken the message."""
     if 200 <= status < 300:
         return None
-    answer = f"{host} has answered with status {status}."
+    answer = say("webhook.answered_status", "{host} has answered with status {status}.", host=host, status=str(status))
     if status in {429, 503}:
         return SendRetryable(answer, retry_after=retry_after or DEFAULT_RETRY_SECONDS, whole_account=True)
     if status in {502, 504}:  # of a proxy: the receiver may have taken the message all the same
         return SendUncertain(answer)
     if status >= 500 or status in {408, 425}:
         return SendRetryable(answer, retry_after=retry_after)
+    return _make_refusal(status, answer)
+
+
+def _make_refusal(status: int, answer: str) -> SendRejected:
     if status == 410:
-        return TargetUnreachable(f"{answer} It takes no more answers for this conversation.")
+        hint = say("webhook.gone", "It takes no more answers for this conversation.")
+        return TargetUnreachable(join_texts(" ", (answer, hint)))
     if status < 400:
-        answer += " Redirects are not followed: set the final address as url."
+        hint = say("webhook.redirected", "Redirects are not followed: set the final address as url.")
+        return SendRejected(join_texts(" ", (answer, hint)))
     return SendRejected(answer)
 
 
@@ -110,9 +117,23 @@ class WebhookClient:
                     retry_after = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
                     return response.status_code, retry_after
         except NOT_SENT_ERRORS as error:
-            raise SendRetryable(f"{self._host} can't be reached ({type(error).__name__}).") from None
+            raise SendRetryable(
+                say(
+                    "email.cant_reached",
+                    "{host} can't be reached ({error}).",
+                    host=self._host,
+                    error=type(error).__name__,
+                )
+            ) from None
         except (httpx2.RequestError, TimeoutError) as error:
-            raise SendUncertain(f"{self._host} did not answer ({type(error).__name__}).") from None
+            raise SendUncertain(
+                say(
+                    "webhook.not_answer",
+                    "{host} did not answer ({error}).",
+                    host=self._host,
+                    error=type(error).__name__,
+                )
+            ) from None
 
 
 class WebhookAdapter(Adapter):
@@ -133,7 +154,12 @@ class WebhookAdapter(Adapter):
         """Say what people should know; there is nowhere to sign in."""
         warnings = []
         if not self._settings.is_encrypted_or_local:
-            warnings.append("Answers are sent without encryption. Use an address with https:// as url.")
+            warnings.append(
+                say(
+                    "webhook.answers_sent_without_encryption",
+                    "Answers are sent without encryption. Use an address with https:// as url.",
+                )
+            )
         return AccountInfo(name=self._webhook_url, warnings=tuple(warnings))
 
     async def run(self, link: AccountLink) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
 from palaver.core.source import Platform
 from palaver.core.tasks import wait_for_event
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
 from palaver.platforms.common.receiving import RecentEntries, parse_json_object
@@ -48,13 +49,17 @@ WEBHOOK_LEVELS: Final = ("phone_number", "whatsapp_business_account", "applicati
 _SIGNATURE: Final = re.compile(r"sha256=[0-9a-f]{64}")
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 
-NO_PUBLIC_URL: Final = (
-    "Messages arrive only at an address that Meta can reach: set web.public_url in the server settings to the "
-    "https:// address of this server, and this check tells you whether Meta uses it."
+NO_PUBLIC_URL: Final = say(
+    "whatsapp.no_public_url",
+    "Messages arrive only at an address that Meta can reach: set web.public_url in the server"
+    " settings to the https:// address of this server, and this check tells you whether Meta uses"
+    " it.",
 )
-NOT_SUBSCRIBED: Final = (
-    "No app is subscribed to this WhatsApp Business Account, so no messages arrive. At developers.facebook.com open "
-    "your app, WhatsApp, Configuration, and subscribe to the webhook field messages."
+NOT_SUBSCRIBED: Final = say(
+    "whatsapp.not_subscribed",
+    "No app is subscribed to this WhatsApp Business Account, so no messages arrive. At"
+    " developers.facebook.com open your app, WhatsApp, Configuration, and subscribe to the"
+    " webhook field messages.",
 )
 
 
@@ -82,17 +87,34 @@ class WhatsAppAdapter(Adapter):
         warnings = [*self._find_webhook_problems(number)]
         details = []
         if rating := str(number.get("quality_rating") or ""):
-            details.append(f"Quality rating: {rating.lower()}")
+            details.append(say("whatsapp.quality_rating", "Quality rating: {rating}", rating=rating.lower()))
         if rating.upper() == "RED":
-            warnings.append("Meta rates the quality of this number as low. It may limit or block the number.")
+            warnings.append(
+                say(
+                    "whatsapp.meta_rates_quality_number",
+                    "Meta rates the quality of this number as low. It may limit or block the number.",
+                )
+            )
         checks = {"access token": self._check_token, "subscription of the webhook": self._check_subscription}
         for name, check in checks.items():
             try:
                 warnings += await check()
             except PlatformError as error:  # the number itself works
-                details.append(f"The {name} could not be checked: {error}")
+                details.append(
+                    say(
+                        "whatsapp.could_not_checked",
+                        "The {subject} could not be checked: {error}",
+                        subject=name,
+                        error=error,
+                    )
+                )
         if self._settings.business_account_id is None:
-            details.append("Set business_account_id to have the subscription of the webhook checked.")
+            details.append(
+                say(
+                    "whatsapp.set_business_account_id",
+                    "Set business_account_id to have the subscription of the webhook checked.",
+                )
+            )
         shown = " ".join(str(number[each]) for each in ("verified_name", "display_phone_number") if number.get(each))
         return AccountInfo(
             user_id=self._settings.phone_number_id,
@@ -110,25 +132,49 @@ class WhatsAppAdapter(Adapter):
         urls = [str(configured[each]) for each in WEBHOOK_LEVELS if configured.get(each)]
         if urls and urls[0] == self._webhook_url:
             return []
-        where = f"Meta sends the messages of this number to {urls[0]}." if urls else "Meta has no webhook."
+        url = self._webhook_url
+        if urls:
+            return [
+                say(
+                    "whatsapp.other_webhook",
+                    "Meta sends the messages of this number to {address}. At developers.facebook.com open your"
+                    " app, WhatsApp, Configuration, and set the callback URL to {url} with your verify_token.",
+                    address=urls[0],
+                    url=url,
+                )
+            ]
         return [
-            f"{where} At developers.facebook.com open your app, WhatsApp, Configuration, and set the callback URL to "
-            f"{self._webhook_url} with your verify_token."
+            say(
+                "whatsapp.no_webhook",
+                "Meta has no webhook. At developers.facebook.com open your app, WhatsApp, Configuration, and"
+                " set the callback URL to {url} with your verify_token.",
+                url=url,
+            )
         ]
 
     async def _check_token(self) -> list[str]:
         token = await self._client.inspect_token()
-        warnings = []
+        warnings: list[str] = []
         scopes = token.get("scopes")
         missing = [each for each in NEEDED_PERMISSIONS if isinstance(scopes, list) and each not in scopes]
         if missing:
-            warnings.append(f"The access token lacks {' and '.join(missing)}. Generate it again with both permissions.")
+            warnings.append(
+                say(
+                    "whatsapp.access_token_lacks_generate",
+                    "The access token lacks {permissions}. Generate it again with both permissions.",
+                    permissions=" and ".join(missing),
+                )
+            )
         expires_at = token.get("expires_at")
         if isinstance(expires_at, int) and expires_at > 0:
             day = datetime.fromtimestamp(expires_at, UTC).date().isoformat()
             warnings.append(
-                f"The access token expires on {day}. Use the token of a system user, which never expires: Meta "
-                "Business Suite, Settings, System users, Generate token."
+                say(
+                    "whatsapp.access_token_expires_use",
+                    "The access token expires on {day}. Use the token of a system user, which never expires: Meta"
+                    " Business Suite, Settings, System users, Generate token.",
+                    day=day,
+                )
             )
         return warnings
 

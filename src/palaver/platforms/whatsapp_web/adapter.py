@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable
 from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
+from palaver.core.texts import read_message, say
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.receiving import parse_json_object
@@ -97,9 +98,19 @@ class WhatsAppWebAdapter(Adapter):
             await self._start_child()
             self._identity = await asyncio.to_thread(self._load_account)
         elif self._child is None or not self._child.is_running or not (self._is_connected or self._is_linking):
-            raise ConnectionLost("WhatsApp is not connected right now. It is being connected again.")
+            raise ConnectionLost(
+                say(
+                    "whatsapp_web.whatsapp_not_connected_right",
+                    "WhatsApp is not connected right now. It is being connected again.",
+                )
+            )
         elif self._is_connected and time.monotonic() - self._heard_at > MAX_UNHEARD_SECONDS:
-            raise ConnectionLost("WhatsApp does not answer right now. If that goes on, it is connected again.")
+            raise ConnectionLost(
+                say(
+                    "whatsapp_web.whatsapp_not_answer_right",
+                    "WhatsApp does not answer right now. If that goes on, it is connected again.",
+                )
+            )
         phone = self._identity.get("phone")
         name = self._identity.get("name") or (f"+{phone}" if phone else None)
         return AccountInfo(
@@ -120,13 +131,19 @@ class WhatsAppWebAdapter(Adapter):
                 await self._serve(self._get_child(), link)
             except _LoggedOut as error:
                 relinks = 1 if self._is_connected else relinks + 1
-                self._notice = str(error)
+                self._notice = read_message(error)
                 log.warning("whatsapp_web_logged_out", extra={"account": self.account, "reason": self._notice})
                 await self._close_child()
                 await asyncio.to_thread(put_session_aside, self._folder)
                 self._identity = {}
                 if relinks > MAX_RELINKS:
-                    raise ConnectionLost(f"WhatsApp ends every new link. {self._notice}") from None
+                    raise ConnectionLost(
+                        say(
+                            "whatsapp_web.whatsapp_ends_every_new",
+                            "WhatsApp ends every new link. {notice}",
+                            notice=self._notice,
+                        )
+                    ) from None
             except _LinkingEnded:
                 rounds += 1
                 await self._close_child()
@@ -141,7 +158,9 @@ class WhatsAppWebAdapter(Adapter):
             async with asyncio.timeout(START_SECONDS):
                 first = await child.receive()
         except TimeoutError:
-            raise ConnectionLost("The WhatsApp library did not start in time.") from None
+            raise ConnectionLost(
+                say("whatsapp_web.whatsapp_library_not_start", "The WhatsApp library did not start in time.")
+            ) from None
         if first.get("state") == State.FAILED:
             raise AccountRefused(describe_failed_start(str(first.get("module")), str(first.get("error"))))
         self._version = str(first.get("version", ""))

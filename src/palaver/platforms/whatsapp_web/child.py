@@ -20,6 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from palaver.core.texts import say
 from palaver.platforms.whatsapp_web.protocol import (
     FILES_FOLDER,
     HEARTBEAT_SECONDS,
@@ -285,7 +286,7 @@ class Child:
         """Receive; if too much waits already, hand that over first."""
         with self._changed:
             self._changed.wait_for(lambda: self._spool is not None and not self._spool.is_full)
-        reason = "The connection to WhatsApp has ended."
+        reason: str = say("whatsapp_web.connection_whatsapp_ended", "The connection to WhatsApp has ended.")
         try:
             self._library.connect(options, report=self.report, receive=self.receive)
         except RequestError as error:

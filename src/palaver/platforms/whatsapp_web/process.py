@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import ConnectionLost, LimitReached, SendRejected
+from palaver.core.texts import say
 from palaver.platforms.whatsapp_web.manifest import MAX_FILE_BYTES
 from palaver.platforms.whatsapp_web.protocol import (
     ATTEMPTS_FOLDER,
@@ -94,7 +95,13 @@ class ChildProcess:
                 start_new_session=True,  # Ctrl+C in the terminal is for Palaver, which ends the child in order
             )
         except OSError as error:
-            raise ConnectionLost(f"The process for WhatsApp can't be started: {error.strerror}.") from error
+            raise ConnectionLost(
+                say(
+                    "whatsapp_web.process_whatsapp_cant_started",
+                    "The process for WhatsApp can't be started: {error}.",
+                    error=error.strerror,
+                )
+            ) from error
         return cls(process)
 
     @property

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Path, Query
 
-from palaver.config.setting_templates import format_path, list_templates
+from palaver.config.setting_names import list_choice_names
+from palaver.config.setting_templates import format_path, list_part_names, list_templates
 from palaver.core.text import make_storable
 from palaver.core.wire import build_json
 from palaver.settings import live_settings as account_tests, model_providers
@@ -25,6 +26,7 @@ from palaver.web.settings_schemas import (
     ProviderPresetJson,
     ProviderTestIn,
     ProviderTestJson,
+    SettingNamesJson,
     SettingProblemJson,
     SettingsChangedJson,
     SettingsHistoryJson,
@@ -141,6 +143,7 @@ def _build_settings_json(live: LiveSettings, overview: SettingsOverview) -> Sett
         templates=[_to_template_json(template) for template in list_templates()],
         platforms=[build_json(PlatformFormJson, form) for form in live.catalog.list_forms()],
         providers=[build_json(ProviderPresetJson, preset) for preset in model_providers.PRESETS],
+        names=build_json(SettingNamesJson, None, parts=list_part_names(), choices=list_choice_names()),
         problems=[
             build_json(SettingProblemJson, each, key=format_path(each.path), message=each.text)
             for each in loaded.problems
