@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
 # What rooms say about settings and accounts; the others say replies and notices of chats, too.
-ROOMS = ("config", "settings", "platforms", "operation/doctor", "drivers", "gateway")
+ROOMS = ("core", "config", "settings", "platforms", "operation", "drivers", "gateway")
 
 
 def test_everything_declared_has_a_german_text() -> None:

@@ -172,7 +172,7 @@ def _to_text(fact: object) -> str:
 
 
 def _fill(template: str, facts: Mapping[str, object], language: str) -> str:
-    if "{" not in template:
+    if not facts or "{" not in template:
         return template
     return template.format_map({name: _write_fact(fact, language) for name, fact in facts.items()})
 
