@@ -13,12 +13,13 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from palaver.core import ids
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.source import Platform, SessionSource, decode_source, encode_source
-from palaver.core.text import encode_json
+from palaver.core.text import encode_json, make_storable
+from palaver.core.texts import load_text, store_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
 
 T = TypeVar("T")
+TRANSLATABLE: Final = {"is_translatable": True}  # metadata of a field whose text is stored with its code and facts
 ColumnKind = Literal["text", "number", "time", "json"]
 
 
@@ -124,7 +126,9 @@ def _make_column(field: Field[Any], hint: Any) -> Column:
     default = None if field.default_factory is MISSING else field.default_factory
     if field.default is not MISSING and field.default is not None:
         default = lambda: field.default  # noqa: E731
-    kind, encode, decode = _find_codec(get_origin(hint) or hint)
+    kind, encode, decode = (
+        _TRANSLATABLE_CODEC if field.metadata == TRANSLATABLE else _find_codec(get_origin(hint) or hint)
+    )
     return Column(field.name, kind, is_optional or field.default is None, default, encode, decode)
 
 
@@ -139,6 +143,7 @@ _CODECS: dict[Any, _Codec] = {
     Platform: ("text", str, lru_cache(Platform)),
     SessionSource: ("json", encode_source, decode_source),
 }
+_TRANSLATABLE_CODEC: _Codec = ("text", lambda text: make_storable(store_text(text)), load_text)
 
 
 # A module need not import these at run time only because the fields of its classes have these types.

@@ -221,11 +221,11 @@ def _account_from_row(values: Row) -> AccountRow:
             user_id=row.user_id,
             warnings=tuple(map(load_text, json.loads(row.warnings))) if row.warnings else (),
             details=tuple(map(load_text, json.loads(row.details))) if row.details else (),
-            linking=_read_json(LinkingPrompt, row.linking, "expires_at"),
+            linking=_read_json(LinkingPrompt, row.linking, "expires_at", "instructions"),
             error=None if row.error is None else load_text(row.error),
             error_at=from_micros_or_none(row.error_at),
             last_message_at=from_micros_or_none(row.last_message_at),
-            last_test=_read_json(ConnectionTest, row.last_test, "finished_at"),
+            last_test=_read_json(ConnectionTest, row.last_test, "finished_at", "error"),
         ),
     )
 
@@ -248,10 +248,11 @@ def _to_column(value: object) -> Any:
     return value
 
 
-def _read_json(kind: type[T], text: str | None, time_name: str) -> T | None:
-    """Return what `_to_column` has made JSON of; one of its fields is a time."""
-    fields = json.loads(text) if text else None
-    if fields is None:
+def _read_json(kind: type[T], column: str | None, time_name: str, text_name: str) -> T | None:
+    """Return what `_to_column` has made JSON of; one of its fields is a time, and one a text that may be missing."""
+    if not column:
         return None
-    texts = {name: load_text(value) for name, value in fields.items() if isinstance(value, str)}
-    return kind(**{**fields, **texts, time_name: from_micros_or_none(fields[time_name])})
+    fields = json.loads(column)
+    text = fields[text_name]
+    fields[text_name] = None if text is None else load_text(text)
+    return kind(**{**fields, time_name: from_micros_or_none(fields[time_name])})

@@ -30,7 +30,7 @@ from palaver.sessions.delivery import (
     DeliveryState,
     DeliveryStatus,
 )
-from palaver.sessions.delivery_queries import DELIVERY_COLUMNS, _make_first_due, delivery_from_row, load_error
+from palaver.sessions.delivery_queries import DELIVERY_COLUMNS, _make_first_due, delivery_from_row
 from palaver.sessions.events import EventKind
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def list_parts(tx: Transaction, delivery_no: int) -> list[DeliveryPart]:
     rows = tx.fetch_all(
         f"SELECT {columns}, part_no FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no", delivery_no
     )
-    return [load_error(_PART_COLUMNS.decode(tuple(row), no=no)) for *row, no in rows]
+    return [_PART_COLUMNS.decode(tuple(row), no=no) for *row, no in rows]
 
 
 def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import JobRunning
 from palaver.core.ids import JobId, SessionId, new_job_run_id
 from palaver.core.text import make_storable
@@ -117,7 +117,7 @@ def list_running_sessions(tx: Transaction, person_id: str) -> list[int]:
 
 def count_running(tx: Transaction) -> int:
     """Count the runs of all jobs that have started and not ended."""
-    return int(fetch_value(tx, "SELECT COUNT(*) FROM job_run WHERE state = 'running'"))
+    return fetch_number(tx, "SELECT COUNT(*) FROM job_run WHERE state = 'running'")
 
 
 _SELECT_STARTABLE = f"{_SELECT} WHERE r.state = 'queued' AND r.start_after <= $1"
@@ -158,7 +158,7 @@ def list_untold(tx: Transaction, limit: int) -> list[RunRow]:
     Another transaction that does the same waits until this one ends.
     """
     tx.lock_name("palaver missed runs")
-    person_id = fetch_value(
+    person_id: str | None = fetch_value(
         tx, "SELECT j.person_id FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.is_untold = 1 LIMIT 1"
     )
     if person_id is None:

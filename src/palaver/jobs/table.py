@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros_or_none, to_micros
 from palaver.core.columns import Columns, insert_row, update_row
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import fetch_number, fetch_value
 from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
 from palaver.core.ids import SessionId, new_job_id
 from palaver.core.source import encode_source
@@ -190,7 +190,7 @@ def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
     """Add a job; raises `JobNameTaken` if the person has one of this name, and `LimitReached` if they have too many."""
     tx.lock_name(f"palaver jobs {new_job.person_id}")
     check_name_free(tx, new_job.person_id, new_job.name)
-    count = fetch_value(tx, "SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0", new_job.person_id)
+    count = fetch_number(tx, "SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0", new_job.person_id)
     if count >= MAX_JOBS_PER_PERSON:
         raise LimitReached(
             say(

@@ -134,7 +134,7 @@ def claim_next(tx: Transaction, owner: str, until: int) -> MemoryTurn | None:
     if found is None:
         return None
     session_no, up_to_seq = found
-    person_id = fetch_value(
+    person_id: str | None = fetch_value(
         tx,
         "UPDATE memory_turn SET state = 'running', lease_owner = $3, lease_until = $4"
         " WHERE session_no = $1 AND up_to_seq = $2 AND state = 'queued' RETURNING person_id",

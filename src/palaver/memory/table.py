@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import DuplicateMemory, InvalidInput, LimitReached, NotFound
 from palaver.core.ids import MemoryId, PersonId, SessionId, new_memory_id
 from palaver.core.operation import Page
@@ -114,7 +114,7 @@ def lock(tx: Transaction, audience_no: int) -> None:
 
 
 def count(tx: Transaction, audience_no: int) -> int:
-    return int(fetch_value(tx, "SELECT COUNT(*) FROM memory WHERE audience_no = $1", audience_no))
+    return fetch_number(tx, "SELECT COUNT(*) FROM memory WHERE audience_no = $1", audience_no)
 
 
 def search(tx: Transaction, audiences: Sequence[int], query: str, limit: int) -> list[Memory]:
@@ -180,7 +180,7 @@ def forget_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str, 
 
 def forget(tx: Transaction, memory_id: MemoryId, now: int) -> None:
     """Delete a memory, and don't let the agent learn it again from the conversation that it is from."""
-    session_id = fetch_value(tx, "SELECT session_id FROM memory WHERE id = $1", memory_id)
+    session_id: str | None = fetch_value(tx, "SELECT session_id FROM memory WHERE id = $1", memory_id)
     if session_id is not None:
         memory_turns.mark_read(tx, session_id, now)  # first, as the end of a memory turn locks them
     tx.execute("DELETE FROM memory WHERE id = $1", memory_id)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
-from palaver.core.engines.base import Conflict, build_placeholders, fetch_value
+from palaver.core.engines.base import Conflict, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId, new_person_id
 from palaver.core.operation import Page
@@ -237,7 +237,7 @@ def set_timezone(tx: Transaction, person_id: PersonId, timezone: str | None) -> 
 
 def create_audience(tx: Transaction, now: int) -> int:
     """Create an audience without members and return its number."""
-    return int(fetch_value(tx, "INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now))
+    return fetch_number(tx, "INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now)
 
 
 def join_audience(tx: Transaction, audience_no: int, person_id: PersonId, now: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.columns import Columns, insert_row, update_row
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import fetch_number
 from palaver.core.errors import LimitReached, NotFound, PromptNameTaken
 from palaver.core.ids import new_saved_prompt_id
 from palaver.core.text import is_storable
@@ -51,7 +51,7 @@ def get_prompt(tx: Transaction, person_id: PersonId, prompt_id: str) -> SavedPro
 def create(tx: Transaction, person_id: PersonId, given: Mapping[str, str | None], now: int) -> SavedPrompt:
     # Two at once must not both be the last one that is allowed.
     tx.fetch_one(f"SELECT id FROM person WHERE id = $1 {tx.for_update}", person_id)
-    if fetch_value(tx, "SELECT COUNT(*) FROM saved_prompt WHERE person_id = $1", person_id) >= MAX_PROMPTS:
+    if fetch_number(tx, "SELECT COUNT(*) FROM saved_prompt WHERE person_id = $1", person_id) >= MAX_PROMPTS:
         raise LimitReached(f"You can save up to {MAX_PROMPTS} prompts. Delete one first.", limit=MAX_PROMPTS)
     columns = clean_fields(given)
     _check_name_free(tx, person_id, columns)

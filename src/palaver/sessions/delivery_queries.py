@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from palaver.core.clock import from_micros
 from palaver.core.columns import Columns
 from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.source import Platform
 from palaver.core.texts import load_text
-from palaver.sessions.delivery import Address, Button, Delivery, DeliveryPart, DeliveryStatus
+from palaver.sessions.delivery import Address, Button, Delivery, DeliveryStatus
 from palaver.sessions.targets import format_target
 from palaver.sessions.turns_table import get_quoted_seqs
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Row, Transaction
     from palaver.sessions.delivery import AccountKey
 
-
-_WithError = TypeVar("_WithError", Delivery, DeliveryPart, DeliveryStatus)
 
 _DELIVERY = Columns(
     Delivery,
@@ -158,14 +156,14 @@ def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProb
 def delivery_from_row(row: Row) -> Delivery:
     """Read a delivery from a row that begins with `DELIVERY_COLUMNS`."""
     buttons = tuple(Button(label, data) for label, data in json.loads(row[_BUTTONS] or "[]"))
-    return load_error(_DELIVERY.decode(row[1:], buttons=buttons))
+    return _DELIVERY.decode(row[1:], buttons=buttons)
 
 
 def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
     no, *columns, facts, address = row
     quoted_seqs = get_quoted_seqs(json.loads(facts or "{}"))
     target = _format_target(Address.from_text(address))
-    return no, load_error(_STATUS.decode(columns, quoted_seqs=quoted_seqs, target=target))
+    return no, _STATUS.decode(columns, quoted_seqs=quoted_seqs, target=target)
 
 
 def _format_target(address: Address) -> str:
@@ -196,8 +194,3 @@ def _make_first_due(tx: Transaction, address: str, due_at: int) -> None:
         address,
         due_at,
     )
-
-
-def load_error(row: _WithError) -> _WithError:
-    """Return a delivery or a part of one with its error as a text that can be translated."""
-    return row if row.error is None else replace(row, error=load_text(row.error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import fetch_number
 from palaver.settings.encryption import is_encrypted
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def add_change(
 ) -> int:
     """Add a change to the history, and return its number. The oldest ones make room for it."""
     sql = "INSERT INTO setting_change (person_id, origin, undoes, changed_at) VALUES ($1, $2, $3, $4) RETURNING no"
-    no = int(fetch_value(tx, sql, person_id, origin, undoes, now))
+    no = fetch_number(tx, sql, person_id, origin, undoes, now)
     tx.execute_many(
         "INSERT INTO setting_change_item (change_no, key, before, after) VALUES ($1, $2, $3, $4)",
         [(no, item.key, item.before, item.after) for item in items],

@@ -246,3 +246,9 @@ def fetch_value(tx: Transaction, sql: str, *params: object) -> T | None:
     """Return the first column of the first row; None if there is no row."""
     row = tx.fetch_one(sql, *params)
     return None if row is None else row[0]
+
+
+def fetch_number(tx: Transaction, sql: str, *params: object) -> int:
+    """Return the number in the first column of the first row, such as a count; 0 if there is no row."""
+    value: int | None = fetch_value(tx, sql, *params)
+    return value or 0

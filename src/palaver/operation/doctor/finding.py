@@ -255,9 +255,9 @@ class Finding:
     facts: Mapping[str, str] = field(default_factory=dict)  # what the texts mention
 
     def to_json(self) -> dict[str, Any]:
-        packed = {name: pack_text(fact) for name, fact in self.facts.items()}
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**own, "fix": self.fix or None, "packed_facts": packed}
+        packed_facts = {name: pack_text(fact) for name, fact in self.facts.items()}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return values | {"fix": self.fix or None, "packed_facts": packed_facts}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Finding:
