@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SOURCES = Path(palaver.__file__).parent
 LANGUAGE_FILES = SOURCES / "core" / "languages"
 EDGES = frozenset({"cli", "platforms", "testing", "web"})  # their error classes are their own
+WEB_ERRORS = "palaver.web.errors"  # but these are for people
 Translation = str | dict[str, str]
 
 
@@ -117,16 +118,15 @@ def _iterate_error_classes() -> Iterator[type[PalaverError]]:
         package = importlib.import_module(f"palaver.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
+    importlib.import_module(WEB_ERRORS)
+    places = (*(f"palaver.{room}." for room in rooms), WEB_ERRORS)
 
     def walk(error_class: type[PalaverError]) -> Iterator[type[PalaverError]]:
         yield error_class
         for each in error_class.__subclasses__():
             yield from walk(each)
 
-    for error_class in walk(PalaverError):
-        package_name, _, module_name = error_class.__module__.partition(".")
-        if package_name == "palaver" and module_name.partition(".")[0] not in EDGES:
-            yield error_class
+    yield from (each for each in walk(PalaverError) if each.__module__.startswith(places))
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ class SessionNotFound(NotFound):
     def for_id(cls, session_id: str) -> Self:
         """Build the error for an id. It is the same everywhere, so it does not tell a hidden session from none."""
         message = say(
-            "session.not_found",
+            "error.session_not_found_by_id",
             "Conversation {id} not found. It may have been deleted, or you don't have access.",
             id=session_id,
         )

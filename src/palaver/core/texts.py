@@ -195,7 +195,7 @@ def _to_text(fact: object) -> str:
 
 
 def _fill(template: str, facts: Mapping[str, object], language: str) -> str:
-    if not facts:  # a declared text: its braces are its own
+    if not facts or "{" not in template:
         return template
     return template.format_map({name: _write_fact(fact, language) for name, fact in facts.items()})
 

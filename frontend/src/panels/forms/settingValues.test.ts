@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { ApiError } from "../../api/errors";
+import { setNames } from "./settingNames";
 import { formatValue, getHeading, nameKey, parseValue, quotePart, readProblems, removeKey, splitKey } from "./settingValues";
 
 test("values become text and values again", () => {
@@ -18,13 +19,15 @@ test("a part of a key with a dot is quoted, and split as one part", () => {
   expect(splitKey(`prices.${quotePart("openai:gpt-5.4")}.input`)).toEqual(["prices", "openai:gpt-5.4", "input"]);
 });
 
-test("keys have names and headings for people", () => {
+test("keys have the names and headings that the server says", () => {
+  const parts = { session_reset: "When conversations restart", idle_minutes: "Minutes without a message", public_url: "Public address (URL)", platforms: "Platforms" };
+  setNames({ parts, choices: {} });
   expect([nameKey("session_reset.idle_minutes"), nameKey("web.public_url"), getHeading("session_reset.idle_minutes")]).toEqual([
     "Minutes without a message",
     "Public address (URL)",
     "When conversations restart",
   ]);
-  expect(getHeading("platforms.local.busy_policy")).toBe("platforms › Terminal");
+  expect(getHeading("platforms.local.busy_policy")).toBe("Platforms › Terminal");
 });
 
 test("problems are found by key, and those of other keys are kept", () => {
@@ -42,6 +45,8 @@ test("problems are found by key, and those of other keys are kept", () => {
 test("a problem beside its field does not repeat the key", () => {
   const key = "platforms.telegram.settings.bot_token";
   expect(removeKey(key, `${key} is not valid: This is not a bot token.`)).toBe("This is not a bot token.");
+  expect(removeKey(key, `${key} ist nicht gültig: Das ist kein Bot-Token.`)).toBe("Das ist kein Bot-Token.");
   expect(removeKey(key, `${key}: enter it`)).toBe("enter it");
+  expect(removeKey(key, `${key} is required. Set it: now.`)).toBe(`${key} is required. Set it: now.`);
   expect(removeKey(key, "Telegram refuses the bot token.")).toBe("Telegram refuses the bot token.");
 });

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import AccountRefused, ConnectionLost, SendRejected, SendRetryable
 from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
-from palaver.core.texts import read_message, say
+from palaver.core.texts import read_message, say, unpack_text
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, parse_json_object
@@ -252,9 +252,9 @@ class WhatsAppWebAdapter(Adapter):
             case State.LINKING_ENDED:
                 raise _LinkingEnded
             case State.LOGGED_OUT:
-                raise _LoggedOut(str(fields["reason"]))
+                raise _LoggedOut(unpack_text(fields["reason"]))
             case _:
-                raise_refusal(state, str(fields.get("reason", "")))
+                raise_refusal(state, unpack_text(fields.get("reason", "")))
 
     async def _handle_connected(self, identity: Mapping[str, Any], link: AccountLink) -> None:
         self._is_connected, self._is_linking, self._notice = True, False, ""

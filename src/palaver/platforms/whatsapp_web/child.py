@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from palaver.core.texts import say
+from palaver.core.texts import pack_text, say
 from palaver.platforms.whatsapp_web.protocol import (
     FILES_FOLDER,
     HEARTBEAT_SECONDS,
@@ -181,7 +181,7 @@ class Child:
         try:
             reply: dict[str, Any] = {"re": number, "ok": work()}
         except RequestError as error:
-            reply = {"re": number, "error": {"kind": error.kind, "text": error.text}}
+            reply = {"re": number, "error": {"kind": error.kind, "text": pack_text(error.text)}}
         except Exception as error:  # noqa: BLE001  (its text may hold anything)
             text = f"Unexpected error in the WhatsApp library ({type(error).__name__})."
             reply = {"re": number, "error": {"kind": ErrorKind.UNCERTAIN, "text": text}}
@@ -194,7 +194,8 @@ class Child:
         with self._changed:
             self._was_connected = self._was_connected or state is State.CONNECTED
             if len(self._replies) < MAX_WAITING_STATES:
-                self._replies.append({"state": state, **fields})
+                packed = {name: pack_text(value) if isinstance(value, str) else value for name, value in fields.items()}
+                self._replies.append({"state": state, **packed})
                 self._changed.notify_all()
 
     def receive(self, event: dict[str, Any]) -> None:

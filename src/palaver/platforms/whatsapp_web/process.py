@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import ConnectionLost, LimitReached, SendRejected
-from palaver.core.texts import say
+from palaver.core.texts import say, unpack_text
 from palaver.platforms.whatsapp_web.manifest import MAX_FILE_BYTES
 from palaver.platforms.whatsapp_web.protocol import (
     ATTEMPTS_FOLDER,
@@ -186,7 +186,7 @@ class ChildProcess:
             reply.set_result(dict(fields["ok"]))
         else:
             error = fields["error"]
-            reply.set_exception(RequestError(ErrorKind(error["kind"]), str(error["text"])))
+            reply.set_exception(RequestError(ErrorKind(error["kind"]), unpack_text(error["text"])))
 
     async def _report_end(self, reason: str | None) -> None:
         if reason is None:
