@@ -9,7 +9,19 @@ import pytest
 
 from palaver.core import texts
 from palaver.core.errors import NotAllowed, SessionNotFound
-from palaver.core.texts import Text, find_language, join_texts, name_text, say, say_count, translate, translate_all
+from palaver.core.texts import (
+    Text,
+    edit_text,
+    find_language,
+    join_texts,
+    load_text,
+    name_text,
+    say,
+    say_count,
+    store_text,
+    translate,
+    translate_all,
+)
 
 GERMAN: dict[str, str | dict[str, str]] = {
     "greeting": "Hallo {name}, {place}",
@@ -62,6 +74,21 @@ def test_copies_of_a_text_can_be_translated_too() -> None:
     text = say("greeting", "Hello {name}, {place}", name="Ada", place=say("place", "on the page"))
     for twin in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
         assert translate(twin, "de") == "Hallo Ada, auf der Seite"
+
+
+def test_a_stored_text_can_be_translated_and_one_of_an_earlier_version_is_shown_as_it_is() -> None:
+    text = say("greeting", "Hello {name}, {place}", name="Ada", place=say("place", "on the page"))
+    for each in (text, join_texts(" ", (text, "as it is", say_count("files", 2, "{count} file", "{count} files")))):
+        loaded = load_text(store_text(each))
+        assert (loaded, translate(loaded, "de")) == (each, translate(each, "de"))
+    assert store_text("The bot was removed.") == load_text("The bot was removed.") == "The bot was removed."
+
+
+def test_a_secret_can_be_hidden_in_a_text_and_its_facts() -> None:
+    hidden = edit_text(
+        say("greeting", "Hello {name}, {place}", name="s3cret", place="here"), lambda text: text.replace("s3cret", "…")
+    )
+    assert (hidden, translate(hidden, "de")) == ("Hello …, here", "Hallo …, here")
 
 
 def test_errors_have_a_text_that_can_be_translated() -> None:
