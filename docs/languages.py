@@ -63,40 +63,46 @@ def find_gaps(text: str) -> set[str]:
 def iterate_english() -> Iterator[tuple[str, str]]:
     """Yield the code and the English text of everything that is said, and of everything declared that has a text."""
     for file in sorted(SOURCES.rglob("*.py")):
-        yield from _iterate_said(ast.parse(file.read_text("utf-8")), file)
-    yield from _iterate_declared()
+        yield from iterate_said(file)
+    yield from iterate_declared()
 
 
-def _iterate_said(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
+def iterate_said(file: Path) -> Iterator[tuple[str, str]]:
     """Yield what the calls of `say` and `say_count` in a module say. Their codes and texts are literals."""
-    for node in ast.walk(tree):
-        if not (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"say", "say_count"}
-        ):
-            continue
-        code, *texts = node.args
-        if isinstance(code, ast.Constant) and isinstance(texts[-1], ast.Constant):
-            given = {keyword.arg for keyword in node.keywords} | ({"count"} if node.func.id == "say_count" else set())
-            missing = find_gaps(texts[-1].value) - given
-            if missing and None not in given:
-                sys.exit(f"{file}:{node.lineno}: {code.value} lacks a fact for {', '.join(sorted(missing))}")
-            yield code.value, texts[-1].value
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        match node:
+            case ast.Call(
+                func=ast.Name(id="say" | "say_count" as function),
+                args=[ast.Constant(value=str(code)), *_, ast.Constant(value=str(text))],
+                keywords=keywords,
+            ):
+                given = {keyword.arg for keyword in keywords} | ({"count"} if function == "say_count" else set())
+                missing = find_gaps(text) - given
+                if missing and None not in given:
+                    sys.exit(f"{file}:{node.lineno}: {code} lacks a fact for {', '.join(sorted(missing))}")
+                yield code, text
 
 
-def _iterate_declared() -> Iterator[tuple[str, str]]:
-    from palaver.config.setting_templates import list_templates
+def iterate_declared() -> Iterator[tuple[str, str]]:
+    from palaver.config.setting_names import list_choice_names
+    from palaver.config.setting_templates import list_part_names, list_templates
     from palaver.inbox.registry import COMMANDS
+    from palaver.operation.doctor.finding import FindingCode
+    from palaver.platforms.registry import VALUE_PROBLEMS
     from palaver.platforms.settings_catalog import InstalledPlatforms
 
     for error_class in _iterate_error_classes():
         yield from _find_texts(error_class.describe_class())
-    for declared in (list_templates(), COMMANDS, InstalledPlatforms({}).list_forms()):
+    findings = [(code.subject, code.text, code.fix) for code in FindingCode]
+    names = (list_part_names(), list_choice_names())
+    for declared in (list_templates(), names, COMMANDS, InstalledPlatforms({}).list_forms(), VALUE_PROBLEMS, findings):
         yield from _find_texts(declared)
 
 
 def _find_texts(value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Text):
-        yield value.code, str(value)
+        if not value.facts:  # otherwise it was said: there is its template
+            yield value.code, str(value)
     elif isinstance(value, dict):
         yield from (found for each in value.values() for found in _find_texts(each))
     elif isinstance(value, list | tuple):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from palaver.agent.base import Agent
     from palaver.config import Settings
-    from palaver.config.agent_rules import AgentProfile, WebRules, WebToolRules
+    from palaver.config.agent_rules import AgentProfile, PushRules, WebRules, WebToolRules
     from palaver.core.operation import AsyncRunner
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.gateway.gateway import Gateway
@@ -54,7 +54,7 @@ def open_store(
         loaded = load_stored_settings(store, settings)
         if loaded.rows:
             store.replace_config(_make_config(loaded.settings, accounts))
-    except BaseException:
+    except BaseException:  # the caller gets no store that it could close
         store.close()
         raise
     return store
@@ -149,26 +149,34 @@ def make_gateway(
     """Build a gateway on a store, with the agent that the settings name; it connects the given accounts."""
     from palaver.drivers.selection import choose_agent
     from palaver.gateway.gateway import Gateway
-    from palaver.media.attachments import Attachments
 
-    return Gateway(
+    gateway = Gateway(
         store,
         agent or choose_agent(settings.agent, environ),
         profile=settings.agent,
         rules=settings.turns,
         accounts=accounts,
         redactor=_make_redactor(settings),
-        files=Attachments(store, settings.home / "attachments"),
+        files=make_attachments(store, settings),
         outputs=settings.home / "outputs",
         make_web_access=_make_web_access,
-        push=make_push_notifier(store, settings),
+        push=make_push_notifier(store, settings, get_rules=lambda: gateway.rules.push),
         environ=environ,
         is_server=is_server,
     )
+    return gateway
 
 
-def make_push_notifier(store: SessionStore, settings: Settings, trusted_hosts: Collection[str] = ()) -> PushNotifier:
-    """Build what sends notifications to browsers; tests name the hosts of their push services."""
+def make_push_notifier(
+    store: SessionStore,
+    settings: Settings,
+    trusted_hosts: Collection[str] = (),
+    get_rules: Callable[[], PushRules] | None = None,
+) -> PushNotifier:
+    """Build what sends notifications to browsers; tests name the hosts of their push services.
+
+    `get_rules` returns the rules that apply now; without it, those of the settings stay.
+    """
     from palaver.push.model import load_push_key
     from palaver.push.notifier import PushNotifier
 
@@ -182,7 +190,7 @@ def make_push_notifier(store: SessionStore, settings: Settings, trusted_hosts: C
         store,
         lambda: load_push_key(settings.home),
         make_requests,
-        settings.turns.push,
+        get_rules or (lambda: settings.turns.push),
         default_contact=public_url if public_url.startswith("https://") else "mailto:palaver@localhost",
         trusted_hosts=trusted_hosts,
     )

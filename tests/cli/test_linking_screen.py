@@ -8,8 +8,8 @@ from os import terminal_size
 
 import pytest
 
+from palaver.cli.linking_screen import LinkingScreen
 from palaver.cli.output import get_display_width
-from palaver.cli.platforms.linking_screen import LinkingScreen
 from palaver.delivery.model import LinkingPrompt
 from palaver.operation.qr_code import make_qr_code
 

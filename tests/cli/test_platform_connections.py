@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.cli.platforms import link_command
 from palaver.core.errors import AccountRefused
 from palaver.delivery.adapter import AccountInfo
 from palaver.delivery.model import AccountState, LinkingPrompt
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from cli.conftest import Home
     from support.platform_accounts import StartAccounts
 
+platforms_cli = importlib.import_module("palaver.cli.platforms")  # the package has the command of that name
+
 
 @pytest.fixture(autouse=True)
 def _notice_changes_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PALAVER_MODEL", "demo")
     monkeypatch.setattr(connected_platforms, "MIN_INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(feed, "CATCH_UP_SECONDS", 0.01)
-    monkeypatch.setattr(link_command, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(platforms_cli, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -137,15 +139,15 @@ async def test_linking_shows_each_code_and_ends_when_the_account_is_connected(
 
 async def follow_link(home: Home, drawn: list[str]) -> Result:
     """Run `palaver platforms link pigeon`, and note what it draws."""
-    draw = link_command._draw
+    draw = platforms_cli._draw
 
     def draw_and_note(*args: object, **options: object) -> str:
-        text = draw(*args, **options)  # type: ignore[arg-type]
+        text: str = draw(*args, **options)
         drawn.append(text)
         return text
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(link_command, "_draw", draw_and_note)
+        patch.setattr(platforms_cli, "_draw", draw_and_note)
         return await run(home, "link", "pigeon")
 
 

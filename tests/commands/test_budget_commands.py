@@ -26,7 +26,7 @@ PERSON, ALL, PROFILE = BudgetScope.PERSON, BudgetScope.ALL, BudgetScope.PROFILE
 
 
 def make_limit(scope: BudgetScope, amount: int, unit: BudgetUnit = BudgetUnit.USD) -> BudgetLimit:
-    return BudgetLimit(key=BudgetKey(scope, "", BudgetPeriod.DAY), unit=unit, amount=amount, is_from_file=True)
+    return BudgetLimit(key=BudgetKey(scope, "", BudgetPeriod.DAY), unit=unit, amount=amount)
 
 
 @pytest.fixture

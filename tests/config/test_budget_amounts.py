@@ -86,11 +86,11 @@ def test_a_month_ends_with_its_last_day() -> None:
 def test_the_narrowest_limit_wins_and_an_owners_wins_over_the_file() -> None:
     everyone = BudgetKey(BudgetScope.PERSON, "", BudgetPeriod.DAY)
     ada = BudgetKey(BudgetScope.PERSON, "p_ada", BudgetPeriod.DAY)
-    in_file = BudgetLimit(key=everyone, unit=USD, amount=1, is_from_file=True)
+    in_file = BudgetLimit(key=everyone, unit=USD, amount=1)
     rules = BudgetRules(limits=(in_file,))
     for_everyone = BudgetLimit(key=everyone, unit=USD, amount=2)
     for_ada = BudgetLimit(key=ada, unit=USD, amount=None)
-    assert rules.find_limit(ada, USD, []) == in_file
-    assert rules.find_limit(ada, USD, [for_everyone]) == for_everyone
-    assert rules.find_limit(ada, USD, [for_everyone, for_ada]) == for_ada
+    assert rules.find_limit(ada, USD, []) == in_file.amount
+    assert rules.find_limit(ada, USD, [for_everyone]) == for_everyone.amount
+    assert rules.find_limit(ada, USD, [for_everyone, for_ada]) == for_ada.amount
     assert rules.find_limit(ada, TOKENS, [for_everyone, for_ada]) is None

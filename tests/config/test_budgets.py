@@ -16,7 +16,7 @@ DAY, MONTH = BudgetPeriod.DAY, BudgetPeriod.MONTH
 
 
 def make_limit(scope: BudgetScope, subject: str, period: BudgetPeriod, unit: BudgetUnit, amount: int) -> BudgetLimit:
-    return BudgetLimit(key=BudgetKey(scope, subject, period), unit=unit, amount=amount, is_from_file=True)
+    return BudgetLimit(key=BudgetKey(scope, subject, period), unit=unit, amount=amount)
 
 
 def test_every_limit_of_the_file_is_a_value(load: LoadSettings) -> None:

@@ -342,7 +342,6 @@ def use_prompts_and_searches(store: SessionStore, session_id: str, person: Perso
 
 
 def use_shares_and_push(store: SessionStore, session_id: str, person: Person) -> None:
-    browser = accounts.Browser(device="Firefox", ip_address="127.0.0.1")
     subscription = PushSubscription(id="p1", endpoint="https://push", public_key="k", auth_secret="s", server_key="v")
 
     def run(tx: Transaction) -> None:
@@ -352,7 +351,7 @@ def use_shares_and_push(store: SessionStore, session_id: str, person: Person) ->
         shares.set_expiry(tx, share.id, person.id, NOW + 6)
         shares.has_expired_before(tx, NOW)
         shares.delete_expired_before(tx, NOW, 10)
-        sign_in_id = accounts.sign_in(tx, person.id, "digest", "link", browser, NOW)
+        sign_in_id = accounts.sign_in(tx, person.id, "digest", "link", "Firefox", "127.0.0.1", NOW)
         push.save_subscription(tx, sign_in_id, subscription, NOW)
         push.find_subscription(tx, sign_in_id)
         push.enqueue(tx, no, person.id, NOW, NOW)

@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import GatewayConfig, Platform, SessionSource
+from palaver.agent.base import ModelPrices
+from palaver.config.agent_rules import AgentProfile, TurnRules
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import JobRunId, SessionId
 from palaver.delivery.reachable_chats import Origin
 from palaver.jobs import table as jobs
-from palaver.jobs.fields import check_target
+from palaver.jobs.editor import get_person
+from palaver.jobs.fields import FieldChecker, JobEnvironment
 from palaver.jobs.model import JobRun, JobRunKind, JobRunState
-from palaver.jobs.run_end import deliver_output, format_slot, make_folder_name
+from palaver.jobs.run_end import deliver_output, make_file_name, make_folder_name
 from palaver.jobs.runs_table import RunRow
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import delivery_queries, table as sessions
 from palaver.sessions.context import Redactor
 from palaver.sessions.gateway_config import HomeChannel
+from palaver.testing import ScriptedAgent
 from support.job_runs import insert_job
 from support.messaging import add_writer, get_now
 
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from conftest import OpenStore
     from palaver import SessionStore
+    from palaver.core.engines.base import Transaction
     from palaver.jobs.table import JobRow
     from palaver.people.model import Principal
 
@@ -164,11 +169,24 @@ def test_the_agent_names_targets_of_jobs_as_they_were_shown_to_it(open_store: Op
     redactor = Redactor(b"a secret of this installation...")
     hidden = redactor.redact_chat("telegram", "ada")
 
+    agent = ScriptedAgent()
+    environment = JobEnvironment(
+        config=CONFIG,
+        rules=TurnRules(),
+        agent=agent,
+        profile=AgentProfile(),
+        prices=ModelPrices(agent),
+        redactor=redactor,
+    )
+
     def check(principal: Principal) -> str:
-        origin, now = Origin(dm("ada")), store._clock.now()
-        return store._engine.run(
-            Read(lambda tx: check_target(tx, principal, hidden, CONFIG, origin, now, redactor=redactor))
-        )
+        def run(tx: Transaction) -> str:
+            person = get_person(tx, principal.person_id)
+            origin, now = Origin(dm("ada")), store._clock.now()
+            checker = FieldChecker(tx=tx, environment=environment, person=person, origin=origin, now=now)
+            return checker.check_target(hidden)
+
+        return store._engine.run(Read(run))
 
     assert check(ada) == "telegram:ada"
     with pytest.raises(InvalidInput, match="is not a chat that you can send to"):
@@ -183,4 +201,4 @@ def test_names_of_files_are_never_paths(open_store: OpenStore, dm: Source) -> No
     assert make_folder_name(job_row.job) == f"job-{job_row.job.id}"
     run = make_run(job_row, None, None).run
     object.__setattr__(run, "slot", SLOT.replace(microsecond=7))
-    assert format_slot(run) == "2026-03-01T07-00-00.000007Z"
+    assert make_file_name(run) == "2026-03-01T07-00-00.000007Z"

@@ -12,7 +12,7 @@ import pytest
 from palaver import SessionStore
 from palaver.core.engines.base import Read
 from palaver.core.errors import AccountNotRunning, AccountRefused, ConnectionLost
-from palaver.delivery.accounts_table import load_status
+from palaver.delivery.accounts_table import find_account
 from palaver.delivery.adapter import AccountInfo
 from palaver.delivery.model import AccountState, LinkingPrompt
 from palaver.delivery.wire import account_to_json
@@ -218,9 +218,9 @@ async def test_an_account_that_is_not_linked_says_so_before_a_server_runs_it(oth
     account = PigeonAccount(info=AccountInfo(is_linked=False))
     status = await probe_without_server(other_store, account.configured)
     assert (status.state, status.last_test and status.last_test.error) == (AccountState.LINKING, None)
-    stored = await other_store.engine.arun(Read(lambda tx: load_status(tx, KEY)))
+    stored = await other_store.engine.arun(Read(lambda tx: find_account(tx, KEY)))
     assert stored is not None
-    assert stored.state is AccountState.OFF
+    assert stored.status.state is AccountState.OFF
 
 
 async def test_a_request_that_no_process_has_noticed_is_answered_by_the_next_one(

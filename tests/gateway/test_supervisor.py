@@ -159,7 +159,7 @@ async def test_a_deaf_account_is_closed_and_connected_again_with_a_new_adapter(s
     account.on_create = set_silence
     gateway = await start_accounts(account, timing=replace(QUICK, first_pause=2.0, max_pause=2.0))
     health = await wait_for_health(
-        gateway, lambda each: each.state is AccountState.DEAF and each.status and each.status.error
+        gateway, lambda each: each.state is AccountState.UNRESPONSIVE and each.status and each.status.error
     )
     assert health.status is not None
     assert health.status.error == "Nothing was heard from the platform for too long."

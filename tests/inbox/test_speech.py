@@ -57,7 +57,7 @@ def make_speaking_inbox(store: SessionStore, folder: Path, server: OpenAIServer,
         speech=SpeechRules(transcription="shop:whisper-1"),
     )
     files = Attachments(store, folder / "attachments")
-    speech = Speech(store, files, Budgets(store, turn_rules.budgets, turn_rules.timeout), profile, {})
+    speech = Speech(store, files, Budgets(store, lambda: turn_rules), profile, {})
     return Inbox(store, CurrentSettings(ScriptedAgent(), turn_rules), files=files, speech=speech)
 
 

@@ -59,11 +59,11 @@ ALL_DAY = ("all", "", "day")
 
 
 def make_budgets(store: SessionStore, **limits: int) -> Budgets:
-    return Budgets(store, make_rules(**limits), TurnRules().timeout)
+    return Budgets(store, lambda: TurnRules(budgets=make_rules(**limits)))
 
 
 def make_meter(store: SessionStore, work: FakeWork, rules: Rules | None = None, **options: Any) -> BudgetMeter:
-    budgets = Budgets(store, rules or BudgetRules(), TurnRules().timeout)
+    budgets = Budgets(store, lambda: TurnRules(budgets=rules or BudgetRules()))
     return budgets.make_meter(work, options.pop("purpose", CallPurpose.ANSWER), **options)
 
 

@@ -22,7 +22,6 @@ from palaver.config.budget_rules import (
     BudgetKey,
     BudgetLimit,
     BudgetPeriod,
-    BudgetRules,
     BudgetScope,
     BudgetUnit,
     CallPurpose,
@@ -68,7 +67,7 @@ class World:
         return sum(each.held for each in self.open_calls)
 
     def make_meter(self, process: int) -> BudgetMeter:
-        budgets = Budgets(self.store, BudgetRules(), TurnRules().timeout)
+        budgets = Budgets(self.store, TurnRules)
         return budgets.make_meter(self.works[process], CallPurpose.ANSWER)
 
     def check(self) -> None:
@@ -134,7 +133,7 @@ def crash(process: int) -> Action:
         lost = [each for each in world.open_calls if each.process == process]
         world.open_calls = [each for each in world.open_calls if each.process != process]
         world.used += sum(each.held for each in lost)
-        budgets = [Budgets(world.store, BudgetRules(), TurnRules().timeout) for _ in range(2)]
+        budgets = [Budgets(world.store, TurnRules) for _ in range(2)]
         await asyncio.gather(*(each.recover_calls() for each in budgets))
         for each in lost:
             await each.call.settle(make_usage(10**6, 0))  # it is counted already

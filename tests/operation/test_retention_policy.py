@@ -12,7 +12,7 @@ from palaver.config.agent_rules import RetentionRules, TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.errors import InvalidInput, OwnerRequired
 from palaver.media.attachments import Attachments
-from palaver.operation import metrics_table as retention
+from palaver.operation import retention_table as retention
 from palaver.operation.cleanup import MAX_NOTICE_AGE, MAX_REPORT_AGE, MAX_UNDONE_AGE, Cleanup
 from palaver.operation.retention import PruneReport, Retention, parse_age
 from palaver.sessions import deletion_table as session_deletion

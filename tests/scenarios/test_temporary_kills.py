@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from palaver import SessionStore
+from palaver.config.agent_rules import TurnRules
 from palaver.money.meter import Budgets
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
@@ -42,7 +42,7 @@ def test_what_a_killed_process_held_is_settled(launcher: WarmLauncher, store_url
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     wait_for_disconnect(store_url)
     with SessionStore.open(store_url) as store:
-        budgets = Budgets(store, make_rules(), timedelta(minutes=10))
+        budgets = Budgets(store, lambda: TurnRules(budgets=make_rules(), timeout_minutes=10))
         assert asyncio.run(budgets.recover_calls()) == len(RECORDED[point])
         assert [tokens for tokens, _ in read_recorded(store)] == RECORDED[point]
         assert count_calls(store) == 0

@@ -82,7 +82,7 @@ async def test_a_change_is_in_force_in_this_process_and_in_others(start_gateway:
         await wait_for_limit(gateway, 2)
         assert gateway.rules.busy_policy is BusyPolicy.REJECT
         assert gateway.store.config.default_reset_policy.mode is ResetMode.DAILY
-        assert gateway.turn_worker._dependencies.rules.memory.learn
+        assert gateway.turn_worker._get_dependencies().rules.memory.learn
 
 
 async def test_a_gateway_that_was_not_connected_catches_up(start_gateway: StartGateway, follow: Follow) -> None:

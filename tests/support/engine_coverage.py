@@ -30,7 +30,7 @@ SQLITE_ONLY = frozenset(
         *("invariants.list_schema_names", "invariants.close_open_work"),
         *("message_table.append_message_on_lane", "message_table._append_in_steps"),
         *(
-            "metrics_table.measure_database.<locals>.<genexpr>",
+            "retention_table.measure_database.<locals>.<genexpr>",
             "search_table.index_batch",
             "search_table.find_messages",
         ),

@@ -73,7 +73,7 @@ def make_rules(**limits: int) -> BudgetRules:
     for name, amount in limits.items():
         scope, period, unit = name.split("_")
         key = BudgetKey(BudgetScope(scope), "", BudgetPeriod(period))
-        made.append(BudgetLimit(key=key, unit=BudgetUnit(unit), amount=amount, is_from_file=True))
+        made.append(BudgetLimit(key=key, unit=BudgetUnit(unit), amount=amount))
     return BudgetRules(limits=tuple(made))
 
 

@@ -15,6 +15,7 @@ from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import LeaseLost
+from palaver.money import meter
 from palaver.sessions import turn_leases
 from palaver.sessions.draft import Piece, PieceKind
 from palaver.sessions.turn import MAX_REQUEUE_DELAY, MAX_SHARED_CRASHES, MAX_TURN_CRASHES, TurnState
@@ -130,7 +131,7 @@ async def test_a_turn_whose_workers_die_before_they_call_the_agent_is_not_to_bla
 
 
 def _hold_call(gateway: Gateway, lease: TurnLease) -> None:
-    meter = gateway.turn_worker._dependencies.budgets.make_meter(lease, CallPurpose.ANSWER)
+    meter = gateway.turn_worker._get_dependencies().budgets.make_meter(lease, CallPurpose.ANSWER)
     call = ModelCall(model="m", provider=None, input_tokens=1, max_tokens=1, price=None)
     now = gateway.store.clock.now()
     gateway.store.engine.run(Write(lambda tx: meter._hold(tx, call, f"call-{lease.attempt}", now)))
@@ -155,11 +156,11 @@ async def test_a_held_call_or_a_draft_shows_that_an_attempt_has_begun(
 
 
 async def test_a_call_of_a_dead_worker_is_settled_after_its_turn_is_recovered(
-    start_gateway: StartGateway, dm: MakeSource
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gateway, lease = await claim_by_dead_worker(start_gateway, dm)
-    budgets = gateway.turn_worker._dependencies.budgets
-    budgets._max_call_age = -timedelta(days=1)  # every call is too old to be under way
+    budgets = gateway.budgets
+    monkeypatch.setattr(meter, "ORPHAN_MARGIN", -timedelta(days=1))  # every call is too old to be under way
     _hold_call(gateway, lease)
     assert await budgets.recover_calls() == 0
     assert await gateway.turn_worker.recover_orphans() == 1

@@ -410,17 +410,32 @@ async def test_a_push_service_that_hangs_leaves_places_to_others(
 async def test_a_push_service_that_hangs_is_tried_again_later(
     start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifier_module, "SEND_SECONDS", 0.1)
+    timeouts: list[asyncio.Timeout] = []
+    open_timeout = asyncio.timeout
+
+    def open_recorded_timeout(seconds: float | None) -> asyncio.Timeout:
+        timeout = open_timeout(seconds)
+        if seconds == notifier_module.SEND_SECONDS:
+            timeouts.append(timeout)
+        return timeout
+
+    monkeypatch.setattr(notifier_module, "SEND_SECONDS", 3601.0)
+    monkeypatch.setattr(asyncio, "timeout", open_recorded_timeout)
     hanging = HangingServices()
     async with run_push(start_web) as (web, service):
         client = await web.sign_in()
         subscription = {**service.add_browser().subscription, "endpoint": f"{await hanging.add()}/x"}
         assert (await client.post(PUSH, json=subscription)).status_code == 204
         await web.create_conversation(client, "hello")
-        await get_notifier(web).run_once()
-        await get_notifier(web).run_once()
-        assert (hanging.requests, count_rows(web, "push_message")) == (1, 1)
-        hanging.close()
+        try:
+            sending = asyncio.create_task(get_notifier(web).run_once())
+            await wait_until(lambda: hanging.requests == 1)
+            timeouts[0].reschedule(0)  # the time is over
+            await sending
+            await get_notifier(web).run_once()
+            assert (hanging.requests, count_rows(web, "push_message")) == (1, 1)
+        finally:
+            hanging.close()
 
 
 async def test_one_test_of_a_person_is_sent_at_a_time(start_web: StartWebServer) -> None:

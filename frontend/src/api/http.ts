@@ -1,6 +1,6 @@
 /** HTTP requests to the server. Paths, parameters, bodies and responses have the types of `schema.ts`. */
 import { baseUrl } from "../lib/baseUrl";
-import { loadRareErrors } from "../words/rareErrors";
+import { getLanguage } from "../words";
 import { ApiError, UnreachableError } from "./errors";
 import type { paths } from "./schema";
 
@@ -101,13 +101,13 @@ function joinUrl(path: string, { path: names = {}, query = {} }: UrlValues): str
   return url.href;
 }
 
-/** Sends a request and waits for the start of its response. */
+/** Sends a request, in the reader's language, and waits for the start of its response. */
 async function send(method: Method, path: string, { path: names, query, body, headers, signal, ...transfer }: RequestValues): Promise<Response> {
   const isJson = body !== undefined && !(body instanceof FormData);
   const response = await fetchOrThrow(joinUrl(path, { path: names, query }), {
     method,
     credentials: "same-origin",
-    headers: { ...headers, ...(isJson && { "Content-Type": "application/json" }) },
+    headers: { "Accept-Language": getLanguage(), ...headers, ...(isJson && { "Content-Type": "application/json" }) },
     body: isJson ? JSON.stringify(body) : (body ?? null),
     signal: signal ?? null,
     ...transfer,
@@ -140,7 +140,6 @@ export async function readError(response: Response): Promise<Error> {
   const error = isErrorBody(body) ? body.error : null;
   if (error === null && response.status >= 502) return new UnreachableError("the server cannot be reached");
   if (response.status === 401 && error?.code === "not_signed_in") for (const listener of signedOutListeners) listener();
-  if (response.status !== 401) await loadRareErrors();
   return new ApiError(
     response.status,
     error?.code ?? "unknown",

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: 0938d089123bd9f6cd444794e341e24d700ad33f507c5b438da4aa8480461cfb
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: fb3b78571f51b7abae61b9f011ed3c75047571b4e2ce6d4587c0f46edfcf1caa
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -171,23 +171,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/me/password": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /** @description Set or change your password. This signs you out everywhere else. */
-        put: operations["set_my_password"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/me/export": {
         parameters: {
             query?: never;
@@ -219,6 +202,23 @@ export interface paths {
         /** @description Get how much space your files take, and how much they may. */
         get: operations["get_my_storage"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** @description Set or change your password. This signs you out everywhere else. */
+        put: operations["set_my_password"];
         post?: never;
         delete?: never;
         options?: never;
@@ -3560,10 +3560,7 @@ export interface components {
             /** @description What is different here, or was left as it is. */
             notes: components["schemas"]["NotesJson"];
         };
-        /**
-         * @description The triggers of an automatic reset.
-         * @enum {string}
-         */
+        /** @enum {string} */
         ResetMode: "none" | "idle" | "daily" | "both";
         /** @description The times when conversations restart automatically. */
         ResetPolicyJson: {
@@ -3750,6 +3747,19 @@ export interface components {
             /** @description Why the stored value can't be used; the default applies instead. */
             problem: string | null;
         };
+        /** @description What settings and their values are called, for people. */
+        SettingNamesJson: {
+            /** @description By a part of a key, such as `turns` or `max_running`. */
+            parts: {
+                [key: string]: string;
+            };
+            /** @description By the last part of a key, and the value. */
+            choices: {
+                [key: string]: {
+                    [key: string]: string;
+                };
+            };
+        };
         /** @description A stored value that can't be used. */
         SettingProblemJson: {
             key: string;
@@ -3849,6 +3859,7 @@ export interface components {
             templates: components["schemas"]["SettingTemplateJson"][];
             platforms: components["schemas"]["PlatformFormJson"][];
             providers: components["schemas"]["ProviderPresetJson"][];
+            names: components["schemas"]["SettingNamesJson"];
             /** @description Stored values that can't be used, and what to do. */
             problems: components["schemas"]["SettingProblemJson"][];
             /** @description Settings that were changed and apply after a restart. */
@@ -4337,28 +4348,6 @@ export interface operations {
             };
         };
     };
-    set_my_password: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewPasswordIn"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
     export_my_data: {
         parameters: {
             query?: never;
@@ -4396,6 +4385,28 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["StorageJson"];
                 };
+            };
+        };
+    };
+    set_my_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPasswordIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

@@ -1,6 +1,5 @@
-/** The server's errors in the reader's language, if the page has a text for their code. */
+/** The server's errors: in the page's own words, if it has some for their code, or else as the server says it. */
 import { getLocale, words, type ErrorFacts, type ErrorTexts } from "../words";
-import { getRareErrors, translateMessage } from "../words/rareErrors";
 import { formatBudgetFacts } from "./budgets";
 import { formatBytes } from "./numbers";
 
@@ -8,25 +7,18 @@ type Facts = Readonly<Record<string, unknown>>;
 
 const SIZE_FACT = "limit_bytes"; // the fact in which the server names the largest size it accepts
 
-/** Explains an error by its code, or by the server's own message if one code has many. Without a text, quotes that message. */
+/** Explains an error in the page's own words for its code, or with the server's message. */
 export function describeErrorCode(code: string, facts: Facts, message: string): string {
   const name = code === "request_rejected" && typeof facts.error === "string" ? facts.error : code;
   const cause = typeof facts.code === "string" ? facts.code : "";
-  const known = { ...facts, server_message: message };
-  return (
-    translateMessage(message) ??
-    findText(words.failures, cause, known) ??
-    findText(words.errors, name, known) ??
-    findText(getRareErrors(), name, known) ??
-    words.serverMessage(message)
-  );
+  return findText(words.failures, cause, facts) ?? findText(words.errors, name, facts) ?? message;
 }
 
 /** Explains why a turn failed by the facts of its event; null if they say nothing. */
 export function describeFailure(facts: Facts): string | null {
   const reason = typeof facts.reason === "string" ? facts.reason : null;
   const code = typeof facts.code === "string" ? facts.code : "";
-  return findText(words.failures, code, facts) ?? findText(words.errors, code, { ...facts, server_message: reason ?? "" }) ?? reason;
+  return findText(words.failures, code, facts) ?? findText(words.errors, code, facts) ?? reason;
 }
 
 /** The text of a notice about a turn. */

@@ -467,7 +467,6 @@ export const de: Words = {
   },
 
   errors: errorsDe,
-  serverMessage: (message) => `Der Server meldet: ${message}`,
   failures: failuresDe,
   notices: noticesDe,
   ...panelsDe,

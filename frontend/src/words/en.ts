@@ -486,7 +486,6 @@ export const en = {
   } as Record<string, string>,
 
   errors: errorsEn as Record<keyof typeof errorsEn, ErrorTexts[string]>,
-  serverMessage: (message: string) => message, // for which there is no other text
   failures: failuresEn as Record<keyof typeof failuresEn, ErrorTexts[string]>,
   notices: noticesEn as Record<keyof typeof noticesEn, ErrorTexts[string]>,
   ...panelsEn,

@@ -54,11 +54,11 @@ export const errorsDe: Record<keyof typeof errorsEn, (facts: ErrorFacts) => stri
   job_not_found: () => "Aufgabe nicht gefunden. Sie wurde möglicherweise gelöscht, oder du hast keinen Zugriff.",
   job_name_taken: ({ name }) => `Du hast bereits eine Aufgabe namens „${name}“. Bearbeite diese oder wähle einen anderen Namen.`,
   job_running: () => "Diese Aufgabe läuft bereits. Warte, bis sie fertig ist.",
-  invalid_input: ({ schedule, timezone, server_message }) => {
+  invalid_input: ({ schedule, timezone }) => {
     if (schedule !== undefined) {
       return `„${schedule}“ ist kein gültiger Zeitplan. Beispiele: „30m“, „every 2h“, „0 7 * * 1-5“, „2026-12-24 18:00“. Zeitpunkte müssen in der Zukunft liegen, Läufe mindestens 5 Minuten auseinander.`;
     }
-    return timezone === undefined ? `Das ist nicht möglich. Der Server meldet: ${server_message}` : `„${timezone}“ ist keine Zeitzone. Schreibe sie zum Beispiel so: Europe/Berlin.`;
+    return timezone === undefined ? null : `„${timezone}“ ist keine Zeitzone. Schreibe sie zum Beispiel so: Europe/Berlin.`;
   },
   duplicate_memory: () => "Diese Erinnerung gibt es schon.",
   chat_not_reachable: ({ platform }) =>

@@ -22,6 +22,7 @@ from palaver.core.engines.base import Conflict, Read, Write
 from palaver.core.errors import LimitReached, NotAllowed, NotFound, SignInFailed, StoreError, WrongPassword
 from palaver.core.operation import AsyncRunner, Operations, check_count, operation
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.people import account_table as accounts, linked_rows, sign_in_table as passkeys, table as people
 from palaver.people.model import (
     SIGN_IN_LINK_LIFETIME,
@@ -253,24 +254,19 @@ class Accounts(Operations[AsyncRunner]):
     # -- signing in ----------------------------------------------------------------------------------------
 
     async def sign_in_by_link(self, link: str, visitor: Visitor) -> NewSecret[Person]:
-        """Sign in with a link, which then no longer works; the secret is for the cookie."""
+        """Sign in with a link, which then no longer works."""
         limits = sign_in.get_address_limit(visitor)
         await sign_in.count_attempt(self._engine, self._clock, limits)
-        secret = generate_secret()
-        now = self._now()
 
-        def run(tx: Transaction) -> Person:
+        def use_link(tx: Transaction, now: int) -> Person:
             person = accounts.use_sign_in_link(tx, hash_secret(link), now)
             if person is None:
                 raise SignInFailed("This link was already used or has expired. Ask for a new one.", method="link")
-            sign_in.start_sign_in(tx, person, "link", visitor, secret, now)
-            passkeys.uncount_attempt(tx, limits)
             return person
 
-        return NewSecret(await self._engine.arun(Write(run)), secret)
+        return await sign_in.finish_sign_in(self._engine, self._clock, "link", visitor, limits, use_link)
 
     async def sign_in_by_password(self, name: str, password: str, visitor: Visitor) -> NewSecret[Person]:
-        """Sign in with name and password; the secret is for the cookie."""
         limits = await sign_in.get_password_limits(self._engine, self._clock, name, visitor)
         await sign_in.count_attempt(self._engine, self._clock, limits)
         credentials = await self._engine.arun(Read(lambda tx: accounts.find_credentials(tx, make_storable(name))))
@@ -278,17 +274,13 @@ class Accounts(Operations[AsyncRunner]):
         if not await self._passwords.verify(hashed, password, next(iter(limits))) or credentials is None:
             raise SignInFailed("Wrong name or password.", method="password")
         person = credentials.person
-        secret = generate_secret()
-        now = self._now()
 
-        def run(tx: Transaction) -> None:
+        def check_is_current(tx: Transaction, _now: int) -> Person:
             if accounts.find_password_hash(tx, person.id) != hashed:  # changed while it was being verified
                 raise SignInFailed("Wrong name or password.", method="password")
-            sign_in.start_sign_in(tx, person, "password", visitor, secret, now)
-            passkeys.uncount_attempt(tx, limits)
+            return person
 
-        await self._engine.arun(Write(run))
-        return NewSecret(person, secret)
+        return await sign_in.finish_sign_in(self._engine, self._clock, "password", visitor, limits, check_is_current)
 
     # -- authentication ------------------------------------------------------------------------------------
 
@@ -483,5 +475,11 @@ class Accounts(Operations[AsyncRunner]):
 def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:
     person = _get_person(tx, person_id, f"There is no person {person_id}.")
     if person.role is Role.GUEST:
-        raise NotAllowed(f"{person.name} is a guest and can't sign in. Make them a member first.")
+        raise NotAllowed(
+            say(
+                "accounts.guest_cant_sign_make",
+                "{name} is a guest and can't sign in. Make them a member first.",
+                name=person.name,
+            )
+        )
     return person

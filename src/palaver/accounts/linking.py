@@ -19,6 +19,7 @@ from palaver.commands.reply_text import escape_markdown
 from palaver.core.clock import to_micros
 from palaver.core.errors import AmbiguousMatch, NotAllowed, NotFound
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, SessionSource
+from palaver.core.texts import say
 from palaver.delivery.notices import send_notice
 from palaver.jobs import runs_table as job_runs
 from palaver.people import access_table as chat_access, linked_rows, pairing_table as pairing_requests, table as people
@@ -42,7 +43,9 @@ BOTH_SIGN_IN = (
     "Both accounts belong to people who can sign in, so they can't become one."
     " Ask an owner to remove one of them first."
 )
-ONLY_ACCOUNT = "This is the only account. Without it, these conversations would no longer be reachable."
+ONLY_ACCOUNT = say(
+    "accounts.only_account", "This is the only account. Without it, these conversations would no longer be reachable."
+)
 
 
 def link_account(

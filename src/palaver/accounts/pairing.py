@@ -19,6 +19,7 @@ from palaver.core.clock import to_micros
 from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.source import ChatType
 from palaver.core.text import is_storable
+from palaver.core.texts import say
 from palaver.delivery.notices import send_notice
 from palaver.people import (
     access_table as chat_access,
@@ -173,7 +174,9 @@ def get_request(tx: Transaction, request_id: str, now: datetime) -> PairingReque
     if request is None and is_storable(request_id):
         request = pairing_requests.find_pending(tx, to_micros(now), request_id=request_id)
     if request is None:
-        raise NotFound("Request not found. It may have expired, or it was answered already.")
+        raise NotFound(
+            say("accounts.request_not_found_may", "Request not found. It may have expired, or it was answered already.")
+        )
     return request
 
 
@@ -184,7 +187,9 @@ def approve_request(
     micros = to_micros(now)
     source = sender_merge.merge_source(tx, request.source, config, now)  # who it is may be known by now
     if not pairing_requests.delete(tx, request):
-        raise NotFound("Request not found. It may have expired, or it was answered already.")
+        raise NotFound(
+            say("accounts.request_not_found_may", "Request not found. It may have expired, or it was answered already.")
+        )
     if grant is Grant.ME:
         own_row = people.find_by_id(tx, approver.id)
         assert own_row is not None  # noqa: S101  (the caller has just been identified)

@@ -13,6 +13,7 @@ import json
 import secrets
 from base64 import urlsafe_b64decode
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver.accounts import sign_in
@@ -21,8 +22,9 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, LimitReached, NotFound, SignInFailed, WrongPasskey
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.text import is_storable, make_storable
+from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
-from palaver.people.model import NewSecret, Passkey, clean_person_name, generate_secret, hash_secret
+from palaver.people.model import NewSecret, Passkey, clean_person_name, hash_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,9 +97,8 @@ class Passkeys(Operations[AsyncRunner]):
         now = to_micros(self._clock.now())
         if not await self._consume_challenge(challenge, person.id, now):
             raise WrongPasskey("This request has expired or was already used. Start again.")
-        registration = await asyncio.to_thread(
-            _verify_or_refuse, lambda: _verify_registration(credential, site, challenge)
-        )
+        verify = partial(_verify_registration, credential, site, challenge)
+        registration = await asyncio.to_thread(_verify_or_refuse, verify)
         passkey = Passkey(
             id=f"key_{secrets.token_hex(6)}", name=clean, site=site.host, created_at=from_micros(now), last_used_at=None
         )
@@ -110,17 +111,8 @@ class Passkeys(Operations[AsyncRunner]):
                     what="passkeys",
                     limit=MAX_PASSKEYS_PER_PERSON,
                 )
-            is_new = passkeys.add(
-                tx,
-                person.id,
-                passkey,
-                registration.credential,
-                registration.public_key,
-                registration.sign_count,
-                now,
-            )
-            if not is_new:
-                raise InvalidInput("This passkey is already registered.")
+            if not passkeys.add(tx, person.id, passkey, registration, now):
+                raise InvalidInput(say("accounts.passkey_already_registered", "This passkey is already registered."))
             return passkey
 
         return await self._engine.arun(Write(run))
@@ -137,7 +129,7 @@ class Passkeys(Operations[AsyncRunner]):
         return await asyncio.to_thread(_build_authentication_options, site, challenge)
 
     async def sign_in(self, site: Site, credential: Credential, visitor: Visitor) -> NewSecret[Person]:
-        """Sign in the person whose passkey has signed the challenge; the secret is for the cookie."""
+        """Sign in the person whose passkey has signed the challenge."""
         limits = sign_in.get_address_limit(visitor)
         await sign_in.count_attempt(self._engine, self._clock, limits)
         now = to_micros(self._clock.now())
@@ -145,16 +137,13 @@ class Passkeys(Operations[AsyncRunner]):
             key, count = await self._verify_sign_in(site, credential, now)
         except WrongPasskey as error:
             raise SignInFailed(str(error), method="passkey") from error
-        secret = generate_secret()
 
-        def run(tx: Transaction) -> Person:
+        def record_use(tx: Transaction, now: int) -> Person:
             if not passkeys.record_use(tx, key.id, count_before=key.sign_count, count=count, now=now):
                 raise SignInFailed("This passkey was used elsewhere at the same time. Try again.", method="passkey")
-            sign_in.start_sign_in(tx, key.person, "passkey", visitor, secret, now)
-            passkeys.uncount_attempt(tx, limits)
             return key.person
 
-        return NewSecret(await self._engine.arun(Write(run)), secret)
+        return await sign_in.finish_sign_in(self._engine, self._clock, "passkey", visitor, limits, record_use)
 
     async def _verify_sign_in(self, site: Site, credential: Credential, now: int) -> tuple[passkeys.StoredPasskey, int]:
         """Return the passkey that has signed the challenge, and its new sign count."""
@@ -162,11 +151,8 @@ class Passkeys(Operations[AsyncRunner]):
         challenge = _extract_challenge(credential)
         if stored is None or stored.site != site.host or not await self._consume_challenge(challenge, None, now):
             raise WrongPasskey("This passkey is not registered here, or the request has expired.")
-        key = stored
-        count = await asyncio.to_thread(
-            _verify_or_refuse, lambda: _verify_authentication(credential, site, challenge, key)
-        )
-        return key, count
+        verify = partial(_verify_authentication, credential, site, challenge, stored)
+        return stored, await asyncio.to_thread(_verify_or_refuse, verify)
 
     async def _find_passkey(self, credential_id: object) -> passkeys.StoredPasskey | None:
         if not isinstance(credential_id, str) or not is_storable(credential_id):
@@ -179,13 +165,6 @@ class Passkeys(Operations[AsyncRunner]):
 
 
 # ---- calls of the webauthn library: they run on a thread, because it loads slowly and signatures take time ------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _VerifiedRegistration:
-    credential: str
-    public_key: str
-    sign_count: int
 
 
 def _build_registration_options(
@@ -223,7 +202,7 @@ def _build_authentication_options(site: Site, challenge: bytes) -> dict[str, Any
     return _parse_options(webauthn.options_to_json(options))
 
 
-def _verify_registration(credential: Credential, site: Site, challenge: bytes) -> _VerifiedRegistration:
+def _verify_registration(credential: Credential, site: Site, challenge: bytes) -> passkeys.Registration:
     import webauthn
     from webauthn.helpers import bytes_to_base64url
 
@@ -234,8 +213,8 @@ def _verify_registration(credential: Credential, site: Site, challenge: bytes) -
         expected_origin=site.origin,
         require_user_verification=True,
     )
-    return _VerifiedRegistration(
-        credential=bytes_to_base64url(verified.credential_id),
+    return passkeys.Registration(
+        credential_id=bytes_to_base64url(verified.credential_id),
         public_key=bytes_to_base64url(verified.credential_public_key),
         sign_count=verified.sign_count,
     )
@@ -282,8 +261,12 @@ def _check_host_has_name(site: Site) -> None:
     except ValueError:
         return
     raise InvalidInput(
-        f"Passkeys need a host name, and {site.host} is an IP address."
-        " Open this page as localhost, or set a name with web.public_url."
+        say(
+            "accounts.passkeys_need_host_name",
+            "Passkeys need a host name, and {host} is an IP address. Open this page as localhost, or set"
+            " a name with web.public_url.",
+            host=site.host,
+        )
     )
 
 

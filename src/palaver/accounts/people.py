@@ -16,6 +16,7 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.text import is_storable
+from palaver.core.texts import say
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON
 from palaver.people import (
@@ -24,7 +25,15 @@ from palaver.people import (
     pairing_table as pairing_requests,
     table as people,
 )
-from palaver.people.model import INVITATION_LIFETIME, Invitation, Role, clean_person_name, generate_secret, hash_secret
+from palaver.people.model import (
+    INVITATION_LIFETIME,
+    Invitation,
+    Role,
+    check_is_owner,
+    clean_person_name,
+    generate_secret,
+    hash_secret,
+)
 from palaver.people.pairing_table import MAX_PENDING_REQUESTS
 from palaver.sessions import turn_leases as turn_access, turns_table as turns
 from palaver.sessions.turn import StopRequest
@@ -44,8 +53,7 @@ class People(Operations[AsyncRunner]):
     """All people of this gateway; only an owner can open it."""
 
     def __init__(self, store: SessionStore, principal: Principal) -> None:
-        if principal.role is not Role.OWNER or principal.job_id is not None:
-            raise OwnerRequired
+        check_is_owner(principal)
         super().__init__(AsyncRunner(store.engine))
         self._clock = store.clock
         self._config = store.config
@@ -68,7 +76,9 @@ class People(Operations[AsyncRunner]):
         """
         clean = clean_person_name(name)
         if role is Role.GUEST:
-            raise InvalidInput("role: a guest can't sign in. Add a member or an owner.")
+            raise InvalidInput(
+                say("accounts.role_guest_cant_sign", "role: a guest can't sign in. Add a member or an owner.")
+            )
         now = to_micros(self._clock.now())
         secret = generate_secret()
 
@@ -88,7 +98,13 @@ class People(Operations[AsyncRunner]):
         def run(tx: Transaction) -> Invitation:
             person = _get_member(tx, person_id).person
             if person.role is Role.GUEST:
-                raise NotAllowed(f"{person.name} is a guest and can't sign in. Make them a member first.")
+                raise NotAllowed(
+                    say(
+                        "accounts.guest_cant_sign_make",
+                        "{name} is a guest and can't sign in. Make them a member first.",
+                        name=person.name,
+                    )
+                )
             accounts.open_account(tx, person, now)
             accounts.delete_sign_in_links(tx, person.id)
             return _invite(tx, person.id, secret, now, issued_by)
@@ -208,4 +224,9 @@ def _to_signed_out_guest(member: Member) -> Member:
 
 def _check_not_at_terminal(member: Member) -> None:
     if member.uses_terminal:
-        raise NotAllowed("The person at the terminal of this gateway is always an owner.")
+        raise NotAllowed(
+            say(
+                "accounts.person_terminal_gateway_always",
+                "The person at the terminal of this gateway is always an owner.",
+            )
+        )

@@ -19,6 +19,7 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import TooManyAttempts
 from palaver.core.fair_slots import FairSlots, QueueFull
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
 from palaver.people.model import (
     ATTEMPTS_PER_ADDRESS,
@@ -26,6 +27,7 @@ from palaver.people.model import (
     ATTEMPTS_PER_NAME,
     ATTEMPTS_PER_NAME_AND_ADDRESS,
     CHALLENGES_PER_ADDRESS,
+    NewSecret,
     describe_device,
     generate_secret,
     group_ip_address,
@@ -60,7 +62,11 @@ DUMMY_HASH = "$argon2id$v=19$m=65536,t=3,p=4$vJM6CujXHFkM+qn75sS9IA$oMG3bpeddCjY
 async def refuse_attempt(wait_seconds: float) -> NoReturn:
     """Raise `TooManyAttempts`, after a while: an address has few connections, so it can't send many more attempts."""
     await asyncio.sleep(REFUSAL_DELAY_SECONDS)
-    message = f"Too many attempts. Try again in {int(wait_seconds) + 1} seconds."
+    message = say(
+        "accounts.too_many_attempts_try",
+        "Too many attempts. Try again in {seconds} seconds.",
+        seconds=int(wait_seconds) + 1,
+    )
     raise TooManyAttempts(message, retry_after=wait_seconds) from None
 
 
@@ -186,13 +192,30 @@ async def count_attempt(engine: Engine, clock: Clock, limits: Limits) -> None:
         await refuse_attempt(wait)
 
 
-def start_sign_in(
-    tx: Transaction, person: Person, method: SignInMethod, visitor: Visitor, secret: str, now: int
-) -> None:
-    """Sign a person in; the earlier sign-in of the same browser ends."""
-    accounts.check_exists(tx, person.id)
-    if visitor.cookie:
-        accounts.end_sign_in(tx, hash_secret(visitor.cookie))
-    browser = accounts.Browser(device=describe_device(make_storable(visitor.user_agent)), ip_address=visitor.address)
-    accounts.sign_in(tx, person.id, hash_secret(secret), method, browser, now)
-    passkeys.remember(tx, person.id, hash_secret(visitor.device_cookie), hash_secret(visitor.new_device_cookie), now)
+async def finish_sign_in(
+    engine: Engine,
+    clock: Clock,
+    method: SignInMethod,
+    visitor: Visitor,
+    limits: Limits,
+    prove: Callable[[Transaction, int], Person],
+) -> NewSecret[Person]:
+    """Sign in the person whom `prove` returns, in the same transaction, and uncount the attempt.
+
+    The secret is for the cookie. The earlier sign-in of the same browser ends.
+    """
+    secret, now = generate_secret(), to_micros(clock.now())
+    device = describe_device(make_storable(visitor.user_agent))
+
+    def run(tx: Transaction) -> Person:
+        person = prove(tx, now)
+        accounts.check_exists(tx, person.id)
+        if visitor.cookie:
+            accounts.end_sign_in(tx, hash_secret(visitor.cookie))
+        accounts.sign_in(tx, person.id, hash_secret(secret), method, device, visitor.address, now)
+        known, new = hash_secret(visitor.device_cookie), hash_secret(visitor.new_device_cookie)
+        passkeys.remember(tx, person.id, known, new, now)
+        passkeys.uncount_attempt(tx, limits)
+        return person
+
+    return NewSecret(await engine.arun(Write(run)), secret)

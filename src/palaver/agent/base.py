@@ -164,8 +164,6 @@ class Unmetered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRequest:
-    """The request for one turn."""
-
     turn_id: TurnId | None = None
     instructions: str = ""  # the system prompt; byte-stable within a session
     # The conversation in the format of chat models (role, content, tool_calls, tool_call_id …), ending with the
@@ -303,7 +301,6 @@ def estimate_message_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
 
 
 def estimate_tool_tokens(tools: Iterable[Tool]) -> int:
-    """Estimate the tokens of the definitions of tools."""
     return sum(
         estimate_tokens(f"{tool.name} {tool.description} {json.dumps(dict(tool.parameters))}") + _TOKENS_PER_MESSAGE
         for tool in tools

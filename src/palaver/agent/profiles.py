@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from palaver.agent.base import ModelPrices, Notice
 from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
 from palaver.core.errors import InvalidInput, NotAllowed
+from palaver.core.texts import say
 from palaver.sessions.context import MAX_QUOTE_CHARS, clean_chat_text
 from palaver.sessions.turn import NoticeCode
 
@@ -96,7 +97,6 @@ def keep_profile_toolsets(agent_profile: AgentProfile, profile_name: str | None,
 
 
 def find_default_model(agent_profile: AgentProfile, profile_name: str | None, agent_model: str) -> str:
-    """Return the model of conversations with this profile that have chosen none."""
     return agent_profile.profiles.get(profile_name or "", DEFAULT_PROFILE).model or agent_model
 
 
@@ -131,7 +131,11 @@ def clean_workspace(text: str) -> str:
     text = text.strip()
     if not text or "\n" in text or len(text) > MAX_QUOTE_CHARS:
         raise InvalidInput(
-            f"workspace: use one line of up to {MAX_QUOTE_CHARS} characters, such as /srv/site or garden project",
+            say(
+                "agent.workspace_use_one_line",
+                "workspace: use one line of up to {limit} characters, such as /srv/site or garden project",
+                limit=MAX_QUOTE_CHARS,
+            ),
             key="workspace",
         )
     if clean_chat_text(text) != text:
@@ -167,7 +171,15 @@ def check_model_choice(agent: AgentInfo, rules: TurnRules, role: Role, name: str
     agent.check_model(name)
     if not is_model_allowed(agent, rules, role, name):
         allowed = ", ".join(list_allowed_models(agent, rules, role))
-        raise NotAllowed(f"model: {name} is not available to you. Choose one of these: {allowed}.", model=name)
+        raise NotAllowed(
+            say(
+                "agent.model_not_available_choose",
+                "model: {name} is not available to you. Choose one of these: {names}.",
+                name=name,
+                names=allowed,
+            ),
+            model=name,
+        )
 
 
 def is_model_allowed(agent: AgentInfo, rules: TurnRules, role: Role, name: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,6 @@ from palaver.cli.output import (
     Column,
     clean_line,
     format_count,
-    format_relative_time,
     print_hint,
     print_json,
     print_table,
@@ -112,17 +110,13 @@ def backups() -> None:
     if not found:
         print_hint(f"No backups of {database}. Make one with `{format_command('backup')}`.")
         return
-    now = datetime.now(UTC)
-    rows = [
-        (
-            format_relative_time(each.created_at, now),
-            format_count(each.manifest.row_counts.get("session", 0), "conversation"),
-            _format_size(each.size),
-            str(each.path),
-        )
-        for each in found
+    columns: list[Column[Backup]] = [
+        Column("MADE", lambda each: each.created_at),
+        Column("CONTENT", lambda each: format_count(each.manifest.row_counts.get("session", 0), "conversation")),
+        Column("SIZE", lambda each: _format_size(each.size), align="right"),
+        Column("PATH", lambda each: str(each.path)),
     ]
-    print_table([Column("MADE"), Column("CONTENT"), Column("SIZE", align="right"), Column("PATH")], rows)
+    print_table(columns, found)
 
 
 @click.command()

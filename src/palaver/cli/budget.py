@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -10,25 +11,16 @@ import click
 from palaver.cli import output
 from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.output import Column
+from palaver.core.operation import iterate_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from palaver.config.budget_rules import BudgetKey, BudgetStatus
     from palaver.core.operation import BlockingRunner
     from palaver.money.service import BudgetOverview
     from palaver.people.model import Principal
 
-_COLUMNS = (
-    Column("PERIOD"),
-    Column("USED", align="right"),
-    Column("LIMIT", align="right"),
-    Column("TOKENS", align="right"),
-    Column("LIMIT", align="right"),
-    Column("SHARE", align="right"),
-    Column("RESETS", min_terminal_width=100),
-    Column("BUDGET", fills_width=True),
-)
 _LIMIT_WORDS = """WHO is `all` (everybody together), `everyone` (each person), a person's name or id, `jobs` (each
     job), `job NAME` or `profile NAME`. PERIOD is `day` or `month`."""
 
@@ -48,13 +40,9 @@ def show_budgets() -> None:
     from palaver.money.wire import status_to_json
 
     with _open_overview() as (overview, principal):
-        page = overview.list_everything(principal)
-        statuses = list(page)
-        while page.cursor is not None:
-            page = overview.list_everything(principal, cursor=page.cursor)
-            statuses += page
+        statuses = list(iterate_pages(partial(overview.list_everything, principal)))
     document = {"budgets": [status_to_json(status) for status in statuses]}
-    output.print_list(document, _COLUMNS, [_make_row(status) for status in statuses], empty="")
+    output.print_list(document, _make_columns(), statuses, empty="")
 
 
 @budget.command(
@@ -131,20 +119,27 @@ def _find_key(overview: BudgetOverview[BlockingRunner], principal: Principal, wh
     return BudgetKey(scope, overview.find_subject(principal, scope, name), BudgetPeriod(period))
 
 
-def _make_row(status: BudgetStatus) -> tuple[str, ...]:
+def _make_columns() -> list[Column[BudgetStatus]]:
     from palaver.config.budget_rules import BudgetScope, format_dollars
     from palaver.money.texts import format_reset_time
 
-    scope = status.key.scope
-    name = output.clean_line(status.subject_name)
-    is_common = scope is not BudgetScope.ALL and not status.key.subject  # a limit for each of them uses nothing itself
-    return (
-        status.key.period.value,
-        "" if is_common else format_dollars(status.used_nanos + status.held_nanos),
-        "" if status.limit_nanos is None else format_dollars(status.limit_nanos),
-        "" if is_common else f"{status.used_tokens + status.held_tokens:,}",
-        "" if status.limit_tokens is None else f"{status.limit_tokens:,}",
-        "" if is_common or status.percent is None else f"{status.percent}%",
-        format_reset_time(status.resets_at, status.timezone),
-        f"{scope.value} {name}" if status.key.subject else name.lower(),
-    )
+    def of_own_use(get_cell: Callable[[BudgetStatus], str | None]) -> Callable[[BudgetStatus], str | None]:
+        """Leave out what a limit for each person or job has not: it is used by none of them together."""
+        return lambda each: get_cell(each) if each.key.scope is BudgetScope.ALL or each.key.subject else None
+
+    def format_name(status: BudgetStatus) -> str:
+        key, name = status.key, output.clean_line(status.subject_name)
+        return f"{key.scope.value} {name}" if key.subject else name.lower()
+
+    return [
+        Column("PERIOD", lambda each: each.key.period.value),
+        Column("USED", of_own_use(lambda each: format_dollars(each.used_nanos + each.held_nanos)), align="right"),
+        Column(
+            "LIMIT", lambda each: None if each.limit_nanos is None else format_dollars(each.limit_nanos), align="right"
+        ),
+        Column("TOKENS", of_own_use(lambda each: f"{each.used_tokens + each.held_tokens:,}"), align="right"),
+        Column("LIMIT", lambda each: None if each.limit_tokens is None else f"{each.limit_tokens:,}", align="right"),
+        Column("SHARE", of_own_use(lambda each: None if each.percent is None else f"{each.percent}%"), align="right"),
+        Column("RESETS", lambda each: format_reset_time(each.resets_at, each.timezone), min_terminal_width=100),
+        Column("BUDGET", format_name, fills_width=True),
+    ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,23 +14,27 @@ from palaver.cli.options import is_interactive, json_option, load_cli_settings, 
 from palaver.cli.output import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from palaver.config.setting_templates import SettingPath
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEditor
-    from palaver.settings.encryption import SettingsChange
+    from palaver.settings.encryption import ChangedSetting, SettingsChange
     from palaver.settings.overview import PlatformCatalog, SettingsOverview, SettingValue
     from palaver.settings.reader import LoadedSettings, SettingsReader
 
-_COLUMNS = (Column("KEY"), Column("VALUE", fills_width=True), Column("SOURCE", style="dim"))
-_HISTORY_COLUMNS = (
-    Column("NO", align="right"),
-    Column("WHEN"),
-    Column("WHO"),
-    Column("KEY"),
-    Column("BEFORE", width_divisor=5),
-    Column("AFTER", fills_width=True),
+_COLUMNS: tuple[Column[SettingValue], ...] = (
+    Column("KEY", lambda each: each.key),
+    Column("VALUE", lambda each: _format_value(each)[:_MAX_SHOWN_CHARS], fills_width=True),
+    Column("SOURCE", lambda each: str(each.source) + " (can't be used)" * (each.problem is not None), style="dim"),
+)
+_HISTORY_COLUMNS: tuple[Column[tuple[SettingsChange | None, ChangedSetting]], ...] = (
+    Column("NO", lambda row: None if row[0] is None else row[0].number, align="right"),
+    Column("WHEN", lambda row: None if row[0] is None else row[0].changed_at),
+    Column("WHO", lambda row: None if row[0] is None else _describe_author(row[0])),
+    Column("KEY", lambda row: row[1].key),
+    Column("BEFORE", lambda row: _format_plain(row[1].before)[:_MAX_SHOWN_CHARS], width_divisor=5),
+    Column("AFTER", lambda row: _format_plain(row[1].after)[:_MAX_SHOWN_CHARS], fills_width=True),
 )
 _READ_INPUT = "-"  # in place of a value: read it from the terminal or from standard input
 _MAX_INPUT_CHARS = 200_000
@@ -72,6 +75,7 @@ def list_settings(prefix: str | None, include_defaults: bool) -> None:
     With PREFIX, only settings below that key, such as turns or providers.openai.
     """
     from palaver.config.setting_templates import parse_key
+    from palaver.settings.wire import setting_to_json
 
     start = parse_key(prefix) if prefix else ()
     with open_config() as access:
@@ -81,9 +85,8 @@ def list_settings(prefix: str | None, include_defaults: bool) -> None:
             for value in overview.list_values()
             if value.path[: len(start)] == start and (include_defaults or prefix or value.is_set)
         ]
-    document = {"settings": [_value_to_json(value) for value in values]}
     empty = "No settings are changed. Use --all to see the defaults." if not prefix else "No such settings."
-    output.print_list(document, _COLUMNS, [_make_row(value) for value in values], empty)
+    output.print_list({"settings": [setting_to_json(value) for value in values]}, _COLUMNS, values, empty)
 
 
 @config.command("get")
@@ -93,6 +96,7 @@ def get_setting(key: str) -> None:
     """Show one setting. A secret is never shown, only whether it is set."""
     from palaver.config.setting_templates import parse_key
     from palaver.core.errors import NotFound
+    from palaver.settings.wire import setting_to_json
 
     path = parse_key(key)
     with open_config() as access:
@@ -100,9 +104,9 @@ def get_setting(key: str) -> None:
     if value is None:
         raise NotFound(f"There is no setting {output.clean_line(key)[:60]!r}.", key=key[:200])
     if output.wants_json():
-        output.print_json(_value_to_json(value))
+        output.print_json(setting_to_json(value))
         return
-    click.echo(_format_value(value, full=True))
+    click.echo(output.clean_text(_format_value(value)))
     output.print_hint(f"Source: {value.source}")
     if value.problem is not None:
         output.print_hint(f"The stored value can't be used: {output.clean_line(value.problem)}")
@@ -119,6 +123,7 @@ def set_settings(words: tuple[str, ...]) -> None:
     """
     from palaver.config.setting_templates import parse_key
     from palaver.settings.editor import SettingsEdit
+    from palaver.settings.overview import is_secret_setting
 
     if len(words) > 1 and len(words) % 2:
         raise click.UsageError("Give a VALUE for every KEY; use - to be asked for it.")
@@ -127,7 +132,7 @@ def set_settings(words: tuple[str, ...]) -> None:
         values: dict[str, object] = {}
         for key, text in pairs:
             path = parse_key(key)
-            is_secret = _is_secret(access.catalog, path)
+            is_secret = is_secret_setting(access.catalog, path)
             if is_secret and text != _READ_INPUT:
                 raise click.UsageError(
                     f"{key} is a secret, and other users of this machine can see command lines. Leave out the VALUE to"
@@ -159,11 +164,13 @@ def unset_settings(keys: tuple[str, ...]) -> None:
 @json_option
 def show_history(limit: int) -> None:
     """List changes of settings, newest first: when, by whom, and what."""
+    from palaver.core.wire import build_json
+    from palaver.settings.wire import SettingsChangeJson
+
     with open_config() as access:
         changes = access.editor.list_history(access.principal, limit=limit)
-    now = datetime.now(UTC)
-    document = {"changes": [_change_to_json(change) for change in changes]}
-    rows = [row for change in changes for row in _make_history_rows(change, now)]
+    document = {"changes": [build_json(SettingsChangeJson, change) for change in changes]}
+    rows = [(None if number else change, item) for change in changes for number, item in enumerate(change.items)]
     output.print_list(document, _HISTORY_COLUMNS, rows, "No settings were changed yet.")
 
 
@@ -219,15 +226,6 @@ def open_config() -> Iterator[ConfigAccess]:
 # ---- values ------------------------------------------------------------------------------------------------
 
 
-def _is_secret(catalog: PlatformCatalog, path: SettingPath) -> bool:
-    from palaver.config.setting_templates import find_template
-
-    template = find_template(path)
-    if template is None:
-        return False
-    return catalog.is_secret(path[1], path[-1]) if template.is_adapter_setting else template.is_secret
-
-
 def _read_value(key: str, *, is_secret: bool) -> str:
     if not is_interactive():
         return sys.stdin.read(_MAX_INPUT_CHARS).rstrip("\n")
@@ -273,11 +271,10 @@ def _parse_yaml(text: str) -> object:
 # ---- output ------------------------------------------------------------------------------------------------
 
 
-def _format_value(value: SettingValue, *, full: bool = False) -> str:
+def _format_value(value: SettingValue) -> str:
     if value.is_secret:
         return "not set" if not value.is_set else f"set (…{value.hint})" if value.hint else "set"
-    text = _format_plain(value.value)
-    return output.clean_text(text) if full else output.clean_line(text)[:_MAX_SHOWN_CHARS]
+    return _format_plain(value.value)
 
 
 def _format_plain(value: object) -> str:
@@ -288,72 +285,21 @@ def _format_plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _make_row(value: SettingValue) -> tuple[str, ...]:
-    problem = " (can't be used)" if value.problem is not None else ""
-    return output.clean_line(value.key), _format_value(value), f"{value.source}{problem}"
-
-
-def _make_history_rows(change: SettingsChange, now: datetime) -> Iterator[tuple[str, ...]]:
-    who = output.clean_line(change.person_name or "unknown")
-    for number, item in enumerate(change.items):
-        first = number == 0
-        yield (
-            str(change.number) if first else "",
-            output.format_relative_time(change.changed_at, now) if first else "",
-            (f"{who} (undoes {change.undoes})" if change.undoes else who) if first else "",
-            output.clean_line(item.key),
-            output.clean_line(_format_plain(item.before))[:_MAX_SHOWN_CHARS],
-            output.clean_line(_format_plain(item.after))[:_MAX_SHOWN_CHARS],
-        )
-
-
-def _value_to_json(value: SettingValue) -> dict[str, Any]:
-    source = value.source
-    return {
-        "key": value.key,
-        "value": value.value,
-        "is_set": value.is_set,
-        "is_secret": value.is_secret,
-        "hint": value.hint,
-        "source": {
-            "kind": source.kind,
-            "variable": source.variable,
-            "line": source.line,
-            "set_at": None if source.set_at is None else source.set_at.isoformat(timespec="microseconds"),
-            "set_by": source.set_by,
-        },
-        "problem": value.problem,
-    }
-
-
-def _change_to_json(change: SettingsChange) -> dict[str, Any]:
-    return {
-        "number": change.number,
-        "changed_at": change.changed_at.isoformat(timespec="microseconds"),
-        "person_id": change.person_id,
-        "person_name": change.person_name,
-        "origin": change.origin,
-        "undoes": change.undoes,
-        "items": [
-            {
-                "key": item.key,
-                "before": item.before,
-                "after": item.after,
-                "is_secret": item.is_secret,
-            }
-            for item in change.items
-        ],
-    }
+def _describe_author(change: SettingsChange) -> str:
+    name = change.person_name or "unknown"
+    return f"{name} (undoes {change.undoes})" if change.undoes else name
 
 
 def _print_result(access: ConfigAccess, result: EditResult) -> None:
+    from palaver.settings.wire import setting_to_json
+
     overview = access.load_overview(result.loaded)
     values = [value for path in result.changed if (value := overview.find_value(path)) is not None]
     if output.wants_json():
         document = {
             "version": result.loaded.state.version,
             "change": result.change_no,
-            "settings": [_value_to_json(value) for value in values],
+            "settings": [setting_to_json(value) for value in values],
         }
         output.print_json(document)
         return
@@ -361,11 +307,8 @@ def _print_result(access: ConfigAccess, result: EditResult) -> None:
         click.echo("Nothing to change.")
         return
     for value in values:
-        click.echo(f"{output.clean_line(value.key)} = {_format_value(value)} ({value.source})")
-    _print_restart_hint(values)
-
-
-def _print_restart_hint(values: Sequence[SettingValue]) -> None:
+        shown = output.clean_line(_format_value(value))[:_MAX_SHOWN_CHARS]
+        click.echo(f"{output.clean_line(value.key)} = {shown} ({value.source})")
     keys = [value.key for value in values if value.template.needs_restart]
     if keys:
         output.print_hint(f"Start the server again to apply {', '.join(keys)}.")

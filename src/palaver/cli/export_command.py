@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import options as lookup, output
-from palaver.cli.import_command import find_person
 from palaver.cli.options import load_cli_settings, open_store
+from palaver.cli.people import find_person
 
 if TYPE_CHECKING:
     from palaver.transfer.archive import ExportResult

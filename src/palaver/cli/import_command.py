@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from palaver.cli import options as lookup, output
+from palaver.cli import output
 from palaver.cli.options import json_option, load_cli_settings, open_store
+from palaver.cli.people import find_person
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from palaver.config import Settings
-    from palaver.people.model import Person
     from palaver.sessions.store import SessionStore
     from palaver.transfer.imported import ReaderManifest
     from palaver.transfer.report import ImportReport
@@ -133,18 +133,6 @@ def _import_foreign(
             )
     finally:
         reader.close()
-
-
-def find_person(store: SessionStore, name: str | None) -> Person:
-    if name is None:
-        return store.get_owner()
-    import asyncio
-
-    from palaver.accounts.accounts import Accounts
-    from palaver.cli.people.list_commands import load_members
-
-    everybody = Accounts(store).open_people(store.get_owner().principal)
-    return lookup.find_person(asyncio.run(load_members(everybody)), name).person
 
 
 @contextmanager

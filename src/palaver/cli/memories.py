@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +12,7 @@ from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_opt
 from palaver.cli.output import Column
 from palaver.core.errors import NotFound
 from palaver.core.invocation import format_command
+from palaver.core.operation import iterate_pages
 from palaver.memory.model import MemoryOrigin, build_memory_key
 from palaver.memory.service import MemoryOperations
 
@@ -22,12 +23,29 @@ if TYPE_CHECKING:
     from palaver.memory.wire import MemoryJson
     from palaver.sessions.view import SessionView
 
-_COLUMNS = (
-    Column("ID", style="dim"),
-    Column("SAVED"),
-    Column("BY"),
-    Column("VISIBLE TO"),
-    Column("TEXT", fills_width=True),
+
+def _describe_origin(entry: MemoryEntry) -> str:
+    match entry.memory.origin:
+        case MemoryOrigin.PERSON:
+            return entry.author_name or "someone"
+        case MemoryOrigin.AGENT:
+            return "agent"
+        case MemoryOrigin.LEARNED:
+            return "agent (learned)"
+
+
+def _describe_audience(entry: MemoryEntry) -> str:
+    if not entry.shared:
+        return "only you"
+    return f"you and {output.format_count(entry.other_count, 'other')}" if entry.other_count else "a shared chat"
+
+
+_COLUMNS: tuple[Column[MemoryEntry], ...] = (
+    Column("ID", lambda each: each.memory.id, style="dim"),
+    Column("SAVED", lambda each: each.memory.created_at),
+    Column("BY", _describe_origin),
+    Column("VISIBLE TO", _describe_audience),
+    Column("TEXT", lambda each: each.memory.text, fills_width=True),
 )
 
 
@@ -52,15 +70,13 @@ def list_memories(words: tuple[str, ...], origin: str | None) -> None:
     """
     query = " ".join(words)
     with open_view() as view:
-        found = list(_load_memories(view, query, None if origin is None else MemoryOrigin(origin)))
-    now = datetime.now(UTC)
+        found = list(_iterate_memories(view, query, None if origin is None else MemoryOrigin(origin)))
     if query or origin is not None:
         empty = f"No memories match {lookup.quote(query)}." if query else "No memories of this origin."
     else:
         command = format_command("memories remember TEXT")
         empty = f"No memories yet. Ask the agent to remember something, or use `{command}`."
-    document = {"memories": [_to_json(entry) for entry in found]}
-    output.print_list(document, _COLUMNS, [_make_row(entry, now) for entry in found], empty)
+    output.print_list({"memories": [_to_json(entry) for entry in found]}, _COLUMNS, found, empty)
 
 
 @memories.command()
@@ -104,47 +120,16 @@ def forget(memory: str, yes: bool) -> None:
     output.print_result({"deleted": _to_json(deleted)}, f"Deleted the memory {lookup.quote(deleted.memory.text)}.")
 
 
-def _load_memories(view: SessionView, query: str = "", origin: MemoryOrigin | None = None) -> Iterator[MemoryEntry]:
-    page = view.part(MemoryOperations).list(query, origin=origin)
-    yield from page
-    while page.cursor is not None:
-        page = view.part(MemoryOperations).list(query, origin=origin, cursor=page.cursor)
-        yield from page
+def _iterate_memories(view: SessionView, query: str = "", origin: MemoryOrigin | None = None) -> Iterator[MemoryEntry]:
+    return iterate_pages(partial(view.part(MemoryOperations).list, query, origin=origin))
 
 
 def _find_memory(view: SessionView, text: str) -> MemoryEntry:
-    for entry in _load_memories(view):
+    for entry in _iterate_memories(view):
         if entry.memory.id == text or build_memory_key(entry.memory.text) == build_memory_key(text):
             return entry
     command = format_command("memories list")
     raise NotFound(f"No memory has the id or the exact text {lookup.quote(text)}. See `{command}`.")
-
-
-def _make_row(entry: MemoryEntry, now: datetime) -> tuple[str, ...]:
-    memory = entry.memory
-    return (
-        memory.id,
-        output.format_relative_time(memory.created_at, now),
-        _describe_origin(entry),
-        _describe_audience(entry),
-        output.clean_line(memory.text),
-    )
-
-
-def _describe_origin(entry: MemoryEntry) -> str:
-    match entry.memory.origin:
-        case MemoryOrigin.PERSON:
-            return output.clean_line(entry.author_name or "someone")
-        case MemoryOrigin.AGENT:
-            return "agent"
-        case MemoryOrigin.LEARNED:
-            return "agent (learned)"
-
-
-def _describe_audience(entry: MemoryEntry) -> str:
-    if not entry.shared:
-        return "only you"
-    return f"you and {output.format_count(entry.other_count, 'other')}" if entry.other_count else "a shared chat"
 
 
 def _to_json(entry: MemoryEntry) -> MemoryJson:

@@ -19,7 +19,7 @@ from palaver.core.invocation import format_command
 from palaver.people.model import normalize_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView
 
+T = TypeVar("T")
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
@@ -110,6 +111,16 @@ def open_view(settings: Settings | None = None) -> Iterator[SessionView]:
         yield store.seen_by(store.get_owner().principal, everything=not wants_mine())
 
 
+def run_async(run: Callable[[], Awaitable[T]]) -> T:
+    """Run an asynchronous call to its end."""
+    import asyncio
+
+    async def wait() -> T:
+        return await run()
+
+    return asyncio.run(wait())
+
+
 def wants_mine() -> bool:
     return bool(click.get_current_context().meta.get("palaver.mine"))
 
@@ -118,8 +129,7 @@ def confirm_or_exit(question: str, *, skip: bool, canceled: str = "Canceled. Not
     """Ask a yes/no question, and end the command with exit code 1 if the answer is no."""
     if skip:
         return
-    if not is_interactive():
-        raise click.UsageError("This needs a confirmation, but stdin is not a terminal. Use --yes to skip it.")
+    check_can_confirm()
     try:
         confirmed = click.confirm(question, err=True)
     except click.Abort:
@@ -128,6 +138,11 @@ def confirm_or_exit(question: str, *, skip: bool, canceled: str = "Canceled. Not
     if not confirmed:
         click.echo(canceled, err=True)
         click.get_current_context().exit(1)
+
+
+def check_can_confirm() -> None:
+    if not is_interactive():
+        raise click.UsageError("This needs a confirmation, but stdin is not a terminal. Use --yes to skip it.")
 
 
 def is_interactive() -> bool:
@@ -178,11 +193,8 @@ def find_person(members: Sequence[Member], text: str) -> Member:
             f"Several people are named {quote(text)}. Use an id instead: {', '.join(ids)}.", matches=ids
         )
     similar = find_similar_names(text, [member.person.name for member in members])
-    message = f"No person named {quote(text)}. "
-    message += (
-        f"Did you mean {' or '.join(map(quote, similar))}?" if similar else f"See `{format_command('people list')}`."
-    )
-    raise NotFound(message, person=text, suggestions=similar)
+    hint = format_suggestions(map(quote, similar)) or f"See `{format_command('people list')}`."
+    raise NotFound(f"No person named {quote(text)}. {hint}", person=text, suggestions=similar)
 
 
 def describe_session(session: Session) -> str:
@@ -192,6 +204,12 @@ def describe_session(session: Session) -> str:
 
 def quote(text: str) -> str:
     return f"'{truncate_text(clean_line(text), MAX_QUOTED_COLUMNS)}'"
+
+
+def format_suggestions(names: Iterable[str]) -> str:
+    """Ask whether one of these was meant; empty if there is none."""
+    choices = " or ".join(names)
+    return f"Did you mean {choices}?" if choices else ""
 
 
 def find_similar_names(text: str, names: Iterable[str]) -> list[str]:
@@ -210,19 +228,15 @@ def _make_session_not_found(view: SessionView, text: str) -> SessionNotFound:
     by_name = {session.shown_title: session for session in reversed(recent) if session.shown_title}
     by_name |= {session.id: session for session in recent}
     similar = {by_name[name].id: by_name[name] for name in find_similar_names(text, by_name)}
-    message = f"No conversation matches {quote(text)}. "
-    if similar:
-        message += f"Did you mean {' or '.join(_format_suggestion(session) for session in similar.values())}?"
-    elif recent:
-        message += f"See `{format_command('sessions list')}`."
-    else:
-        message += "There are no conversations yet."
+    hint = format_suggestions(
+        f"{quote(session.shown_title)} ({session.id})" if session.shown_title else session.id
+        for session in similar.values()
+    )
+    otherwise = f"See `{format_command('sessions list')}`." if recent else "There are no conversations yet."
     suggestions = [{"id": session.id, "title": session.shown_title} for session in similar.values()]
-    return SessionNotFound(message, text=text, suggestions=suggestions)
-
-
-def _format_suggestion(session: Session) -> str:
-    return f"{quote(session.shown_title)} ({session.id})" if session.shown_title else session.id
+    return SessionNotFound(
+        f"No conversation matches {quote(text)}. {hint or otherwise}", text=text, suggestions=suggestions
+    )
 
 
 def _make_ambiguous_session(view: SessionView, text: str, error: AmbiguousMatch) -> AmbiguousMatch:
@@ -240,12 +254,8 @@ def _make_ambiguous_session(view: SessionView, text: str, error: AmbiguousMatch)
 
 def _make_project_not_found(projects: Sequence[Project], text: str) -> ProjectNotFound:
     similar = find_similar_names(text, [project.name for project in projects])
-    message = f"No project named {quote(text)}. "
-    if similar:
-        message += f"Did you mean {' or '.join(map(quote, similar))}?"
-    elif projects:
-        message += f"You have {', '.join(quote(project.name) for project in projects[:5])}."
-    else:
-        command = format_command("projects create NAME")
-        message += f"You have no projects yet. Create one with `{command}`."
-    return ProjectNotFound(message, project=text, suggestions=similar)
+    names = ", ".join(quote(project.name) for project in projects[:5])
+    command = format_command("projects create NAME")
+    otherwise = f"You have {names}." if names else f"You have no projects yet. Create one with `{command}`."
+    hint = format_suggestions(map(quote, similar)) or otherwise
+    return ProjectNotFound(f"No project named {quote(text)}. {hint}", project=text, suggestions=similar)

@@ -9,17 +9,20 @@ Always true: no control character, escape sequence or direction mark from a conv
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
 
 # Whole escape sequences, so that no part of them is left behind as text. A sequence that does not end is not
 # matched; only its first character is removed.
@@ -142,7 +145,7 @@ def _escape_character(character: str) -> str:
 
 
 def wants_json() -> bool:
-    """Whether the command was called with --json."""
+    """Return whether the command was called with --json."""
     return bool(click.get_current_context().meta.get("palaver.json"))
 
 
@@ -154,12 +157,12 @@ def print_result(document: object, text: str) -> None:
         click.echo(text)
 
 
-def print_list(document: object, columns: Sequence[Column], rows: Sequence[Sequence[str]], empty: str) -> None:
+def print_list(document: object, columns: Sequence[Column[T]], items: Sequence[T], empty: str) -> None:
     """Print a list: for programs, as a table, or what to say when it is empty."""
     if wants_json():
         print_json(document)
-    elif rows:
-        print_table(columns, rows)
+    elif items:
+        print_table(columns, items)
     else:
         click.echo(empty)
 
@@ -182,23 +185,40 @@ def print_hint(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Column:
-    """A table column, and how it behaves on a narrow terminal."""
+class Column(Generic[T]):
+    """A table column: the cell of an item, and how the column behaves on a narrow terminal.
+
+    A time becomes its age, and None an empty cell. Text may come from people: it is cleaned here.
+    """
 
     name: str
+    get_cell: Callable[[T], str | int | datetime | None]
     align: Literal["left", "right"] = "left"
     width_divisor: int | None = None  # 5: the column takes at most a fifth of the terminal's width
     fills_width: bool = False  # takes the width that the other columns leave
     min_terminal_width: int = 0  # hidden on a terminal narrower than this
     style: str = ""
 
+    def format_cell(self, item: T, now: datetime) -> str:
+        cell = self.get_cell(item)
+        if isinstance(cell, datetime):
+            return format_relative_time(cell, now)
+        return "" if cell is None else clean_line(str(cell))
+
 
 def is_stdout_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; callers pass cleaned one-line cells."""
+def has_escape_codes() -> bool:
+    """Return whether stdout is a terminal that can do more than show lines."""
+    return is_stdout_terminal() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
+
+
+def print_table(columns: Sequence[Column[T]], items: Sequence[T]) -> None:
+    """Print a table with a row for each item."""
+    now = datetime.now(UTC)
+    rows = [[column.format_cell(item, now) for column in columns] for item in items]
     if is_stdout_terminal():
         _print_fitted_table(columns, rows)
         return
@@ -209,12 +229,12 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
         click.echo(COLUMN_GAP.join(padded).rstrip())
 
 
-def _pad_cell(cell: str, width: int, column: Column) -> str:
+def _pad_cell(cell: str, width: int, column: Column[T]) -> str:
     padding = " " * (width - get_display_width(cell))
     return padding + cell if column.align == "right" else cell + padding
 
 
-def _print_fitted_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+def _print_fitted_table(columns: Sequence[Column[T]], rows: Sequence[Sequence[str]]) -> None:
     """Print a table that fits the width of the terminal."""
     from rich.console import Console
     from rich.table import Table

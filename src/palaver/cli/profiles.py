@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -14,17 +14,6 @@ from palaver.cli.options import json_option, load_current_settings
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
 
-if TYPE_CHECKING:
-    from palaver.config.agent_rules import Profile
-    from palaver.sessions.policy import ResetPolicy
-
-_COLUMNS = (
-    Column("NAME"),
-    Column("TITLE"),
-    Column("MODEL"),
-    Column("RESTARTS"),
-    Column("DESCRIPTION", fills_width=True),
-)
 _TYPES: Final = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif"}  # by the file's ending
 
 
@@ -41,13 +30,25 @@ def profiles() -> None:
 def list_profiles() -> None:
     """List the profiles, with their model and when their conversations restart."""
     from palaver.agent.wire import profile_to_json
+    from palaver.commands.reply_text import format_reset_policy
+
+    def format_restarts(name: str) -> str:
+        return format_reset_policy(policies[name]) if name in policies else ""
 
     settings = load_current_settings()
     found, policies = settings.agent.profiles, settings.gateway.reset_by_profile
     document = {"profiles": [profile_to_json(name, each, policies.get(name)) for name, each in found.items()]}
-    rows = [_make_row(name, each, policies.get(name)) for name, each in found.items()]
+    columns: list[Column[str]] = [
+        Column("NAME", lambda name: name),
+        Column("TITLE", lambda name: found[name].title),
+        Column("MODEL", lambda name: found[name].model),
+        Column("RESTARTS", format_restarts),
+        Column("DESCRIPTION", lambda name: found[name].description, fills_width=True),
+    ]
     command = format_command("config set profiles.NAME.instructions")
-    output.print_list(document, _COLUMNS, rows, f"No profiles yet. Add one on the settings page, or with `{command}`.")
+    output.print_list(
+        document, columns, list(found), f"No profiles yet. Add one on the settings page, or with `{command}`."
+    )
 
 
 @profiles.command()
@@ -95,11 +96,3 @@ def _read_picture(file: Path) -> str:
     if size > max_bytes:
         raise click.UsageError(f"{file.name} has {size:,} bytes. A picture may have {max_bytes:,}: make it smaller.")
     return start + base64.b64encode(file.read_bytes()).decode()
-
-
-def _make_row(name: str, profile: Profile, policy: ResetPolicy | None) -> tuple[str, ...]:
-    from palaver.commands.reply_text import format_reset_policy
-
-    restarts = "" if policy is None else format_reset_policy(policy)
-    cells = (name, profile.title or "", profile.model or "", restarts, profile.description or "")
-    return tuple(map(output.clean_line, cells))

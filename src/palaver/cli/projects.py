@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from palaver.cli import options as lookup, output
@@ -11,11 +13,14 @@ from palaver.core.invocation import format_command
 from palaver.core.wire import build_json
 from palaver.sessions.view_wire import ProjectJson
 
-_COLUMNS = (
-    Column("ID", style="dim"),
-    Column("CONVERSATIONS", align="right"),
-    Column("COLOR"),
-    Column("NAME", fills_width=True),
+if TYPE_CHECKING:
+    from palaver.sessions.model import Project
+
+_COLUMNS: tuple[Column[Project], ...] = (
+    Column("ID", lambda each: each.id, style="dim"),
+    Column("CONVERSATIONS", lambda each: each.session_count, align="right"),
+    Column("COLOR", lambda each: each.color),
+    Column("NAME", lambda each: each.name, fills_width=True),
 )
 
 project_argument = click.argument("project")
@@ -36,9 +41,8 @@ def list_projects() -> None:
     with open_view() as view:
         found = view.projects.list()
     document = {"projects": [build_json(ProjectJson, project) for project in found]}
-    rows = [(each.id, str(each.session_count), each.color or "", output.clean_line(each.name)) for each in found]
     empty = f"No projects yet. Create one with `{format_command('projects create NAME')}`."
-    output.print_list(document, _COLUMNS, rows, empty)
+    output.print_list(document, _COLUMNS, found, empty)
 
 
 @projects.command()
@@ -49,9 +53,7 @@ def create(name: str, color: str | None) -> None:
     """Create a project."""
     with open_view() as view:
         project = view.projects.create(name, color)
-    output.print_result(
-        {"project": build_json(ProjectJson, project)}, f"Created project {lookup.quote(project.name)} ({project.id})."
-    )
+    _print_project(project, f"Created project {lookup.quote(project.name)} ({project.id}).")
 
 
 @projects.command()
@@ -63,8 +65,7 @@ def rename(project: str, name: str) -> None:
     with open_view() as view:
         before = lookup.find_project(view, project)
         after = view.projects.update(before.id, name=name)
-    text = f"Renamed project {lookup.quote(before.name)} to {lookup.quote(after.name)}."
-    output.print_result({"project": build_json(ProjectJson, after)}, text)
+    _print_project(after, f"Renamed project {lookup.quote(before.name)} to {lookup.quote(after.name)}.")
 
 
 @projects.command()
@@ -79,8 +80,7 @@ def color(project: str, color: str) -> None:
     with open_view() as view:
         before = lookup.find_project(view, project)
         after = view.projects.update(before.id, color=color)
-    text = f"Changed the color of project {lookup.quote(after.name)} to {after.color}."
-    output.print_result({"project": build_json(ProjectJson, after)}, text)
+    _print_project(after, f"Changed the color of project {lookup.quote(after.name)} to {after.color}.")
 
 
 @projects.command()
@@ -98,4 +98,8 @@ def delete(project: str, yes: bool) -> None:
         effect = f"Its {count} won't be deleted." if before.session_count else "It has no conversations."
         confirm_or_exit(f"Delete project {lookup.quote(before.name)}? {effect}", skip=yes)
         deleted = view.projects.delete_completely(before.id)
-    output.print_result({"deleted": build_json(ProjectJson, deleted)}, f"Deleted project {lookup.quote(deleted.name)}.")
+    _print_project(deleted, f"Deleted project {lookup.quote(deleted.name)}.", key="deleted")
+
+
+def _print_project(project: Project, text: str, *, key: str = "project") -> None:
+    output.print_result({key: build_json(ProjectJson, project)}, text)

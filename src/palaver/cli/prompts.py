@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,17 +12,21 @@ from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_opt
 from palaver.cli.output import Column
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
+from palaver.core.wire import build_json
+from palaver.prompts.model import MAX_PROMPT_CHARS, PROMPT_FIELDS, SavedPromptJson
 from palaver.prompts.service import SavedPromptOperations
-from palaver.prompts.table import MAX_PROMPT_CHARS, PROMPT_FIELDS
-from palaver.prompts.wire import prompt_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from palaver.prompts.table import SavedPrompt
+    from palaver.prompts.model import SavedPrompt
     from palaver.sessions.view import SessionView
 
-_COLUMNS = (Column("NAME"), Column("CHANGED"), Column("TEXT", fills_width=True))
+_COLUMNS: tuple[Column[SavedPrompt], ...] = (
+    Column("NAME", lambda each: each.name),
+    Column("CHANGED", lambda each: each.updated_at),
+    Column("TEXT", lambda each: each.text, fills_width=True),
+)
 _READ_INPUT = "-"  # in place of a text: read it from standard input
 
 
@@ -41,10 +44,9 @@ def list_prompts() -> None:
     """List your saved prompts by name."""
     with open_view() as view:
         found = view.part(SavedPromptOperations).list()
-    now = datetime.now(UTC)
-    document = {"prompts": [prompt_to_json(prompt) for prompt in found]}
+    document = {"prompts": [build_json(SavedPromptJson, prompt) for prompt in found]}
     empty = f"No saved prompts yet. Add one with `{format_command('prompts add NAME TEXT')}`."
-    output.print_list(document, _COLUMNS, [_make_row(prompt, now) for prompt in found], empty)
+    output.print_list(document, _COLUMNS, found, empty)
 
 
 @prompts.command()
@@ -126,8 +128,8 @@ def _find_prompt(view: SessionView, text: str) -> SavedPrompt:
         if prompt.id == text or prompt.name.casefold() == text.strip().casefold():
             return prompt
     similar = lookup.find_similar_names(text, [prompt.name for prompt in found])
-    hint = f" Did you mean {lookup.quote(similar[0])}?" if similar else f" See `{format_command('prompts list')}`."
-    raise NotFound(f"No saved prompt has the name or id {lookup.quote(text)}.{hint}", prompt=text)
+    hint = lookup.format_suggestions(map(lookup.quote, similar)) or f"See `{format_command('prompts list')}`."
+    raise NotFound(f"No saved prompt has the name or id {lookup.quote(text)}. {hint}", prompt=text)
 
 
 def _read_text(text: str) -> str:
@@ -140,12 +142,4 @@ def _read_text(text: str) -> str:
 
 
 def _print_prompt(key: str, prompt: SavedPrompt, text: str) -> None:
-    output.print_result({key: prompt_to_json(prompt)}, text)
-
-
-def _make_row(prompt: SavedPrompt, now: datetime) -> tuple[str, ...]:
-    return (
-        output.clean_line(prompt.name),
-        output.format_relative_time(prompt.updated_at, now),
-        output.clean_line(prompt.text),
-    )
+    output.print_result({key: build_json(SavedPromptJson, prompt)}, text)

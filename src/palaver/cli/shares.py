@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -16,15 +17,17 @@ from palaver.cli.options import (
     load_cli_settings,
     load_current_settings,
     open_store,
+    run_async,
     yes_option,
 )
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
+from palaver.core.operation import load_all_pages
 from palaver.people.model import is_loopback
 from palaver.sessions.view_wire import share_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     from palaver.config import Settings
     from palaver.people.model import Principal
@@ -33,13 +36,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_COLUMNS = (
-    Column("ID", style="dim"),
-    Column("CREATED"),
-    Column("EXPIRES"),
-    Column("SHARED BY", width_divisor=4),
-    Column("MESSAGES", align="right"),
-    Column("TITLE", fills_width=True),
+_COLUMNS: tuple[Column[Share], ...] = (
+    Column("ID", lambda each: each.id, style="dim"),
+    Column("CREATED", lambda each: each.created_at),
+    Column("EXPIRES", lambda each: _format_expiry(each.expires_at)),
+    Column("SHARED BY", lambda each: each.person_name, width_divisor=4),
+    Column("MESSAGES", lambda each: each.message_count, align="right"),
+    Column("TITLE", lambda each: each.title or "untitled", fills_width=True),
 )
 
 
@@ -53,24 +56,10 @@ def shares() -> None:
 @json_option
 def list_shares(mine: bool) -> None:
     """List what is shared, newest first."""
-
-    async def run(service: Shares, owner: Principal) -> list[Share]:
-        page = await service.list(owner, everything=not mine)
-        found = list(page)
-        while page.cursor is not None:
-            page = await service.list(owner, everything=not mine, cursor=page.cursor)
-            found += page
-        return found
-
-    found = _run_with_shares(run)
-    if output.wants_json():
-        output.print_json({"shares": [share_to_json(share) for share in found]})
-    elif found:
-        now = datetime.now(UTC)
-        output.print_table(_COLUMNS, [_make_row(share, now) for share in found])
+    found = _run_with_shares(lambda service, owner: load_all_pages(partial(service.list, owner, everything=not mine)))
+    output.print_list({"shares": [share_to_json(share) for share in found]}, _COLUMNS, found, "Nothing is shared.")
+    if found and not output.wants_json():
         output.print_hint(f"For the link of one, run {format_command('shares link ID')}")
-    else:
-        click.echo("Nothing is shared.")
 
 
 @shares.command("link")
@@ -81,11 +70,8 @@ def print_link(share_id: str) -> None:
 
     SHARE is an id from `palaver shares list`. Anyone with the link can read the copy.
     """
-
-    async def run(service: Shares, owner: Principal) -> Share:
-        return await service.get(owner, share_id, everything=True)
-
-    link = _find_server_url(load_current_settings()) + _run_with_shares(run).path
+    share = _run_with_shares(lambda service, owner: service.get(owner, share_id, everything=True))
+    link = _find_server_url(load_current_settings()) + share.path
     if output.wants_json():
         output.print_json({"link": link})
         return
@@ -124,17 +110,10 @@ def expire_share(share_id: str, expires_at: datetime | None) -> None:
     SHARE is an id from `palaver shares list`. WHEN is never, a number of days from now (7d), or the last day on which
     the link works (2026-12-31). An expired copy is deleted 7 days later; until then, its link can be prolonged.
     """
-
-    async def run(service: Shares, owner: Principal) -> Share:
-        return await service.set_expiry(owner, share_id, expires_at, everything=True)
-
-    share = _run_with_shares(run)
-    if output.wants_json():
-        output.print_json(share_to_json(share))
-    elif share.expires_at is None:
-        click.echo("The link no longer expires.")
-    else:
-        click.echo(f"The link expires on {share.expires_at.astimezone():%Y-%m-%d at %H:%M}.")
+    share = _run_with_shares(lambda service, owner: service.set_expiry(owner, share_id, expires_at, everything=True))
+    until = share.expires_at
+    expiry = "no longer expires" if until is None else f"expires on {until.astimezone():%Y-%m-%d at %H:%M}"
+    output.print_result(share_to_json(share), f"The link {expiry}.")
 
 
 @shares.command("end")
@@ -147,36 +126,19 @@ def end_share(share_id: str, yes: bool) -> None:
     SHARE is an id from `palaver shares list`. The link stops working.
     """
     confirm_or_exit(f"Stop sharing {output.clean_line(share_id)}? Its link will stop working.", skip=yes)
-
-    async def run(service: Shares, owner: Principal) -> None:
-        await service.revoke(owner, share_id, everything=True)
-
-    _run_with_shares(run)
+    _run_with_shares(lambda service, owner: service.revoke(owner, share_id, everything=True))
     output.print_result({"ended": share_id}, "No longer shared. The link has stopped working.")
 
 
-def _run_with_shares(run: Callable[[Shares, Principal], Coroutine[None, None, T]]) -> T:
-    """Open the store and run a coroutine with all shares, as the owner of this gateway."""
-    import asyncio
-
+def _run_with_shares(run: Callable[[Shares, Principal], Awaitable[T]]) -> T:
+    """Open the store and do something with all shares, as the owner of this gateway."""
     from palaver.sessions.shares import Shares
 
     with open_store(load_cli_settings()) as store:
-        return asyncio.run(run(Shares(store), store.get_owner().principal))
+        return run_async(lambda: run(Shares(store), store.get_owner().principal))
 
 
-def _format_expiry(share: Share, now: datetime) -> str:
-    if share.expires_at is None:
+def _format_expiry(expires_at: datetime | None) -> str:
+    if expires_at is None:
         return "never"
-    return "expired" if share.expires_at <= now else f"{share.expires_at.astimezone():%Y-%m-%d %H:%M}"
-
-
-def _make_row(share: Share, now: datetime) -> tuple[str, ...]:
-    return (
-        share.id,
-        output.format_relative_time(share.created_at, now),
-        _format_expiry(share, now),
-        output.clean_line(share.person_name),
-        str(share.message_count),
-        output.clean_line(share.title or "untitled"),
-    )
+    return "expired" if expires_at <= datetime.now(UTC) else f"{expires_at.astimezone():%Y-%m-%d %H:%M}"

@@ -146,14 +146,17 @@ def _resolve(url: str) -> str:
 
 
 def _print_reports(reports: list[TableReport], *, dry_run: bool) -> None:
-    rows = [(report.name, f"{report.row_count:,}", report.checksum) for report in reports if report.row_count]
-    columns = [Column("TABLE"), Column("ROWS", align="right"), Column("CHECKSUM")]
-    if not rows:
-        click.echo("The source is empty.")
-    elif dry_run:
-        print_table(columns[:2], [row[:2] for row in rows])
+    columns: list[Column[TableReport]] = [
+        Column("TABLE", lambda each: each.name),
+        Column("ROWS", lambda each: f"{each.row_count:,}", align="right"),
+    ]
+    if not dry_run:
+        columns.append(Column("CHECKSUM", lambda each: each.checksum))
+    filled = [report for report in reports if report.row_count]
+    if filled:
+        print_table(columns, filled)
     else:
-        print_table(columns, rows)
+        click.echo("The source is empty.")
 
 
 class _ProgressLine:

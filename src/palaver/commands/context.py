@@ -76,7 +76,7 @@ class CommandContext:
 
     @property
     def is_owner(self) -> bool:
-        """Whether an owner asks, or a token of theirs that may do what only owners may."""
+        """True if an owner asks, or a token of theirs that may do what only owners may."""
         has_scope = self.token_scopes is None or Scope.ADMIN in self.token_scopes
         return self.principal.role is Role.OWNER and has_scope
 

@@ -73,7 +73,7 @@ class CommandRegistry:
         return self._by_name.get(name.lower())
 
     def makes_file(self, text: str) -> bool:
-        """Whether a text is a command that makes a file for its reply. The arguments of no other command are read."""
+        """Return whether a text is a command that makes a file for its reply; it alone is parsed."""
         match = _COMMAND.fullmatch(text)
         command = None if match is None else self.find(match[1])
         if command is None or not command.makes_file:
@@ -171,7 +171,7 @@ def is_listed(
     token_scopes: frozenset[str] | None,
     guest_commands: Collection[str] = DEFAULT_GUEST_COMMANDS,
 ) -> bool:
-    """Whether lists of commands have this one for a person with this role or, if there are scopes, for a token."""
+    """Return whether lists of commands have this one for a person with this role or, with scopes, for a token."""
     has_scope = token_scopes is None or not command.scopes.all.isdisjoint(token_scopes)
     return has_scope and can_use_command(role, command.name, guest_commands)
 

@@ -17,7 +17,7 @@ from palaver.config import validators as v
 from palaver.config.budget_rules import BudgetRules, TokenPrice
 from palaver.config.validators import Many, Named, Section, SentTo, Variable
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.core.texts import ENGLISH
+from palaver.core.texts import ENGLISH, say
 from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, GatewayConfig
 from palaver.sessions.policy import ResetMode, ResetPolicy
@@ -132,11 +132,11 @@ class McpServer(Section):
 
     def find_conflict(self) -> str | None:
         if (self.command is None) == (self.url is None):
-            return "set either command or url"
+            return say("settings.set_either_command_url", "set either command or url")
         if self.url is not None and (self.args or self.env):
-            return "args and env can only be used with command, not with url"
+            return say("settings.args_env_used_command", "args and env can only be used with command, not with url")
         if self.command is not None and self.headers:
-            return "headers can only be used with url, not with command"
+            return say("settings.headers_used_url_not", "headers can only be used with url, not with command")
         return None
 
 

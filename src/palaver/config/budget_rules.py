@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
@@ -72,7 +73,22 @@ class BudgetLimit:
     key: BudgetKey
     unit: BudgetUnit
     amount: int | None  # nano-dollars or tokens; None: no limit, whatever config.yaml says
-    is_from_file: bool = False  # config.yaml; otherwise an owner has set it
+
+
+class UnitAmounts(NamedTuple):
+    """What is used, held and allowed in one unit."""
+
+    unit: BudgetUnit
+    used: int
+    held: int
+    limit: int | None
+
+    @property
+    def percent(self) -> int | None:
+        """How much of the limit is used or held; None without a limit."""
+        if self.limit is None:
+            return None
+        return 100 * (self.used + self.held) // self.limit if self.limit else 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,21 +109,20 @@ class BudgetStatus:
     owner_units: frozenset[BudgetUnit] = frozenset()  # in which an owner has set a limit for exactly this subject
 
     @property
+    def amounts(self) -> tuple[UnitAmounts, ...]:
+        return (
+            UnitAmounts(BudgetUnit.USD, self.used_nanos, self.held_nanos, self.limit_nanos),
+            UnitAmounts(BudgetUnit.TOKENS, self.used_tokens, self.held_tokens, self.limit_tokens),
+        )
+
+    @property
     def is_used_up(self) -> bool:
         return (self.percent or 0) >= 100
 
     @property
     def percent(self) -> int | None:
         """How much of the tighter limit is used or held; None without a limit."""
-        shares = [
-            100 * (used + held) // limit if limit else 100
-            for used, held, limit in (
-                (self.used_nanos, self.held_nanos, self.limit_nanos),
-                (self.used_tokens, self.held_tokens, self.limit_tokens),
-            )
-            if limit is not None
-        ]
-        return max(shares, default=None)
+        return max((each.percent for each in self.amounts if each.percent is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,18 +156,18 @@ class BudgetRules:
     timezone: str = "UTC"
     limits: tuple[BudgetLimit, ...] = ()
 
-    def find_limit(self, key: BudgetKey, unit: BudgetUnit, owner_limits: Iterable[BudgetLimit]) -> BudgetLimit | None:
-        """Return the limit that applies to a window; None if none does.
+    def find_limit(self, key: BudgetKey, unit: BudgetUnit, owner_limits: Iterable[BudgetLimit]) -> int | None:
+        """Return the limit that applies to a window, in nano-dollars or tokens; None if none does.
 
         What an owner has set wins over config.yaml; in both, a limit for one person, job or profile wins over the one
-        for each of them. One whose amount is None says that no limit applies.
+        for each of them.
         """
         common_key = BudgetKey(key.scope, "", key.period)
         for limits in (owner_limits, self.limits):
             by_key = {limit.key: limit for limit in limits if limit.unit is unit}
             found = by_key.get(key) or by_key.get(common_key)
             if found is not None:
-                return found
+                return found.amount
         return None
 
 
@@ -196,10 +211,21 @@ def parse_amount(text: str) -> tuple[BudgetUnit | None, int | None]:
         return BudgetUnit.USD, parse_dollars((match[1] or match[2]).replace(",", ""))
     match = _TOKENS.fullmatch(words)
     if match is None or not (match[2] or words.endswith(("token", "tokens", "tok"))):
-        raise InvalidInput(f"“{text[:40]}” is not an amount. Examples: {AMOUNT_EXAMPLES}.", amount=text[:40])
+        raise InvalidInput(
+            say(
+                "settings.not_amount_examples",
+                "“{amount}” is not an amount. Examples: {examples}.",
+                amount=text[:40],
+                examples=AMOUNT_EXAMPLES,
+            ),
+            amount=text[:40],
+        )
     tokens = Decimal(match[1].replace(",", "")) * _SUFFIX_FACTORS[match[2] or ""]
     if tokens != int(tokens):
-        raise InvalidInput(f"“{text[:40]}” is not a whole number of tokens.", amount=text[:40])
+        raise InvalidInput(
+            say("settings.not_whole_number_tokens", "“{amount}” is not a whole number of tokens.", amount=text[:40]),
+            amount=text[:40],
+        )
     return BudgetUnit.TOKENS, check_tokens(int(tokens))
 
 

@@ -20,6 +20,7 @@ from palaver.config.setting_templates import find_template, is_section, to_plain
 from palaver.config.settings import FixedLayers, Settings, build_settings, expand_path
 from palaver.config.validation import FILE_NAME, read_document, validate_data, validate_document
 from palaver.core.errors import ConfigError
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -40,8 +41,12 @@ class SettingProblem:
     text: str  # without the key, unless it is a whole sentence
     is_sentence: bool = False
 
+    @property
+    def message(self) -> str:
+        return self.text if self.is_sentence else f"{format_key(self.path)}: " + self.text
+
     def __str__(self) -> str:
-        return self.text if self.is_sentence else f"{format_key(self.path)}: {self.text}"
+        return str(self.message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +174,20 @@ def _find_exposed_pins(
 
 def make_exposure_problem(address: SettingPath, secret_key: str, pin: Pin | str | None) -> SettingProblem:
     """Build the problem of a secret that would be sent to an address that it was not entered for."""
-    hint = "" if pin is None else f". It is set by {pin}: change the address there"
-    text = f"{secret_key} would be sent to this address, so enter it again together with the address{hint}"
+    if pin is None:
+        text = say(
+            "settings.secret_exposed",
+            "{key} would be sent to this address, so enter it again together with the address",
+            key=secret_key,
+        )
+    else:
+        text = say(
+            "settings.secret_exposed_by_pin",
+            "{key} would be sent to this address, so enter it again together with the address. It is set"
+            " by {place}: change the address there",
+            key=secret_key,
+            place=pin,
+        )
     return SettingProblem(path=address, text=text)
 
 

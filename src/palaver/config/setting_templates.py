@@ -19,8 +19,10 @@ from urllib.parse import urlsplit
 
 from palaver.config.form_fields import FormField, ValueHint
 from palaver.config.schema import ConfigFile
+from palaver.config.setting_names import name_part
 from palaver.config.validators import NEEDS_RESTART, STARTS_PROGRAM, NotStorable, SentTo, Variable
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import name_text, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,8 +86,13 @@ def parse_key(key: str) -> SettingPath:
             break
         position += 1
     raise InvalidInput(
-        f"{key[:60]!r} is not the key of a setting. Write it with dots, as in turns.max_running, and put a part that"
-        ' contains a dot in double quotes, as in prices."openai:gpt-5.4-mini".input.',
+        say(
+            "settings.not_a_key",
+            "{key} is not the key of a setting. Write it with dots, as in turns.max_running, and put a"
+            " part that contains a dot in double quotes, as in {example}.",
+            key=repr(key[:60]),
+            example='prices."openai:gpt-5.4-mini".input',
+        ),
         key=key[:60],
     )
 
@@ -115,6 +122,11 @@ def find_template(path: SettingPath) -> SettingTemplate | None:
         if all(known in (NAME, part) for known, part in zip(template.parts, path, strict=True)):
             return template
     return None
+
+
+def list_part_names() -> dict[str, str]:
+    """Return the names of all parts of keys, in the order of the schema."""
+    return {part: name_part(part) for template in list_templates() for part in template.parts if part != NAME}
 
 
 def is_section(path: SettingPath) -> bool:
@@ -169,14 +181,14 @@ def _iterate_value(
 
 
 def _make_template(key: str, hint: ValueHint, default: object, prefix: str, help_frame: str) -> SettingTemplate:
-    allowed = "text" if hint.rule is None else hint.rule.allowed
+    allowed = say("allowed.text", "text") if hint.rule is None else hint.rule.allowed
     addresses = hint.find(SentTo)
     not_storable = hint.find(NotStorable)
     return SettingTemplate(
         **hint.describe(),
         key=key,
         rule=hint.rule,
-        allowed=f"a list; each: {allowed}" if hint.is_list else allowed,
+        allowed=say("allowed.list_of", "a list; each: {allowed}", allowed=allowed) if hint.is_list else allowed,
         default=to_plain(default),
         is_secret=addresses is not None,
         is_terminal_only=STARTS_PROGRAM in hint.notes,
@@ -184,6 +196,6 @@ def _make_template(key: str, hint: ValueHint, default: object, prefix: str, help
         addresses=() if addresses is None else tuple(f"{prefix}{each}" for each in addresses.keys),
         variables=tuple(each for each in hint.notes if isinstance(each, Variable)),
         needs_restart=NEEDS_RESTART in hint.notes,
-        unstorable_reason=None if not_storable is None else not_storable.reason,
-        help=help_frame.replace("{}", hint.help),
+        unstorable_reason=None if not_storable is None else name_text(f"setting.{key}.unstorable", not_storable.reason),
+        help=name_text(f"setting.{key}", help_frame.replace("{}", hint.help)),
     )

@@ -281,7 +281,7 @@ def _list_limits(scope: BudgetScope, subject: str, section: BudgetSection) -> It
         for unit, amount in amounts:
             if amount is not None:
                 key = BudgetKey(scope, subject, period)
-                yield BudgetLimit(key=key, unit=unit, amount=amount, is_from_file=True)
+                yield BudgetLimit(key=key, unit=unit, amount=amount)
 
 
 def _resolve_models(file: ConfigFile, home: Path, environ: Mapping[str, str]) -> ConfigFile:

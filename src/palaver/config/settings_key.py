@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import ConfigError
+from palaver.core.files import create_secret_file, flush_folder, write_file_atomically
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +71,15 @@ def load_key_ring(home: Path, environ: Mapping[str, str]) -> KeyRing:
     except FileNotFoundError:
         return KeyRing((), is_from_variable=False)
     except OSError as error:
-        raise ConfigError(f"{path}: can't read the key of the settings ({error.strerror}).", file=str(path)) from error
+        raise ConfigError(
+            say(
+                "settings.cant_read_key_settings",
+                "{file}: can't read the key of the settings ({error}).",
+                file=path,
+                error=error.strerror,
+            ),
+            file=str(path),
+        ) from error
     lines = [line.strip() for line in content.decode("ascii", "replace").splitlines()]
     return KeyRing(_parse_keys([line for line in lines if line], str(path)), is_from_variable=False)
 
@@ -79,15 +88,16 @@ def create_key_file(home: Path) -> KeyRing:
     """Create the file with a new key, unless another process was faster; return what is in it."""
     path = home / FILE_NAME
     try:
-        temporary = _write_temporary(path, [generate_key_text()])
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            pass
-        finally:
-            temporary.unlink(missing_ok=True)
+        create_secret_file(path, f"{generate_key_text()}\n".encode())
     except OSError as error:
-        raise ConfigError(f"{path}: can't create the key of the settings ({error.strerror}).") from error
+        raise ConfigError(
+            say(
+                "settings.cant_create_key_settings",
+                "{file}: can't create the key of the settings ({error}).",
+                file=path,
+                error=error.strerror,
+            )
+        ) from error
     return load_key_ring(home, {})
 
 
@@ -103,30 +113,21 @@ def read_key_texts(home: Path) -> list[str]:
 def write_key_file(home: Path, texts: list[str]) -> None:
     """Replace the keys in the file: all of them or none, also if the process is killed. The first one encrypts."""
     path = home / FILE_NAME
-    temporary = _write_temporary(path, texts)
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _write_temporary(path: Path, texts: list[str]) -> Path:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write("".join(f"{text}\n" for text in texts).encode("ascii"))
-        stream.flush()
-        os.fsync(stream.fileno())
-    return temporary
+    write_file_atomically(path, "".join(f"{text}\n" for text in texts), overwrite=True)
+    flush_folder(path.parent)
 
 
 def _parse_keys(texts: list[str], source: str) -> tuple[SettingsKey, ...]:
     if any(len(text) < MIN_KEY_CHARS for text in texts):
         raise ConfigError(
-            f"{source}: a key has at least {MIN_KEY_CHARS} characters without spaces. Several keys are separated by"
-            " commas; the first one encrypts. Make one with `openssl rand -base64 32`.",
+            say(
+                "settings.key_least_characters_without",
+                "{place}: a key has at least {limit} characters without spaces. Several keys are separated by"
+                " commas; the first one encrypts. Make one with `openssl rand -base64 32`.",
+                place=source,
+                limit=MIN_KEY_CHARS,
+            ),
             source=source,
         )
     return tuple(SettingsKey.from_text(text) for text in texts)

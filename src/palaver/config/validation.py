@@ -18,6 +18,7 @@ from palaver.config.setting_templates import NAME, is_literal_text, list_setting
 from palaver.config.validators import TOOLSET_NAMES
 from palaver.core.errors import ConfigError
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType
+from palaver.core.texts import read_message, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -219,7 +220,16 @@ def _find_missing_servers(file: ConfigFile) -> Iterator[KeyProblem]:
             if server != toolset and server not in file.mcp_servers:
                 known = ", ".join(f"mcp:{each}" for each in file.mcp_servers) or "none"
                 path = ("profiles", name, "toolsets", index)
-                yield path, f"there is no {server} in mcp_servers (known: {known})"
+                suggestion = say("settings.known_names", "known: {names}", names=known)
+                yield (
+                    path,
+                    say(
+                        "settings.no_server",
+                        "there is no {server} in mcp_servers ({suggestion})",
+                        server=server,
+                        suggestion=suggestion,
+                    ),
+                )
 
 
 def _find_missing_profiles(file: ConfigFile) -> Iterator[KeyProblem]:
@@ -227,7 +237,12 @@ def _find_missing_profiles(file: ConfigFile) -> Iterator[KeyProblem]:
     for name in file.budgets.profiles:
         if name not in file.profiles:
             suggestion = _suggest_name(name, list(file.profiles) or ["none"])
-            yield ("budgets", "profiles", name), f"there is no profile {name} ({suggestion})"
+            yield (
+                ("budgets", "profiles", name),
+                say(
+                    "settings.no_profile", "there is no profile {name} ({suggestion})", name=name, suggestion=suggestion
+                ),
+            )
 
 
 def format_value(path: KeyPath, value: object) -> str:
@@ -251,23 +266,33 @@ def _describe_error(error: Mapping[str, Any]) -> str:
         case "unexpected_keyword_argument":
             return _describe_unknown_key(path)
         case "missing":
-            return "this key is required"
+            return say("settings.key_required", "this key is required")
         case "together":
-            return str(error["msg"])
+            text: str = error["ctx"]["text"]
+            return text
         case "value_error" if path[-1] == "[key]":
-            return _describe_invalid_name(path, error["ctx"]["error"])
+            return _describe_invalid_name(path, read_message(error["ctx"]["error"]))
         case "value_error":
-            allowed = error["ctx"]["error"]
+            allowed = read_message(error["ctx"]["error"])
         case "tuple_type":
-            allowed = "a list"
+            allowed = say("allowed.list", "a list")
         case _:
-            allowed = "a section with keys"
-    return f"{format_value(path, error['input'])} is not allowed ({allowed})"
+            allowed = say("allowed.section_keys", "a section with keys")
+    return say(
+        "settings.not_allowed",
+        "{value} is not allowed ({allowed})",
+        value=format_value(path, error["input"]),
+        allowed=allowed,
+    )
 
 
 def _describe_invalid_name(path: KeyPath, allowed: object) -> str:
     known = _KNOWN_NAMES.get(path[0]) if len(path) == 3 else None  # deeper: the name of an account
-    return f"unknown name ({_suggest_name(str(path[-2]), known)})" if known else f"this name is not valid ({allowed})"
+    return (
+        say("settings.unknown_name", "unknown name ({suggestion})", suggestion=_suggest_name(str(path[-2]), known))
+        if known
+        else say("settings.name_not_valid", "this name is not valid ({allowed})", allowed=allowed)
+    )
 
 
 def _describe_unknown_key(path: KeyPath) -> str:
@@ -281,12 +306,16 @@ def _describe_unknown_key(path: KeyPath) -> str:
     in_other_sections = [known for known in list_setting_keys() if known.rpartition(".")[2] == key]
     if in_other_sections and not difflib.get_close_matches(key, in_section):
         return f"unknown key (did you mean {min(in_other_sections, key=_count_parts)}?)"
-    return f"unknown key ({_suggest_name(key, sorted(in_section))})"
+    return say("settings.unknown_key", "unknown key ({suggestion})", suggestion=_suggest_name(key, sorted(in_section)))
 
 
 def _suggest_name(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name.lower(), known, n=1)
-    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+    return (
+        say("settings.did_you_mean", "did you mean {name}?", name=close[0])
+        if close
+        else say("settings.known_names", "known: {names}", names=", ".join(known))
+    )
 
 
 def _count_parts(key: str) -> int:

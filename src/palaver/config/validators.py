@@ -25,7 +25,7 @@ from palaver.config.budget_rules import parse_dollars
 from palaver.core.errors import InvalidInput
 from palaver.core.http_url import is_http_url
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType, Platform
-from palaver.core.texts import LANGUAGES
+from palaver.core.texts import LANGUAGES, say
 from palaver.people.model import Role
 from palaver.sessions.gateway_config import AGENT_NAME_RULE, is_agent_name
 from palaver.sessions.keys import DmScope
@@ -272,7 +272,14 @@ def _pattern_rule(pattern: str, allowed: str, *, is_literal: bool = False) -> Ru
     )
 
 
-def _text_rule(accepts: Callable[[object], bool], allowed: str = "text", kind: str = "text") -> Rule:
+_ANY_TEXT: Final = say("allowed.text", "text")
+
+
+def _text_rule(
+    accepts: Callable[[object], bool],
+    allowed: str = _ANY_TEXT,
+    kind: str = "text",
+) -> Rule:
     return Rule(accepts, allowed, ValueForm(kind), is_literal=True)
 
 
@@ -287,21 +294,30 @@ def _number_rule(low: int, high: int, allowed: str, *, whole: bool = True) -> Ru
         return low <= value <= high and (isinstance(value, int) or not whole)
 
     form = ValueForm("integer" if whole else "number", minimum=low, maximum=high)
-    return Rule(accepts, f"{allowed}, {low} to {high}", form)
+    values = say("allowed.range", "{allowed}, {low} to {high}", allowed=allowed, low=str(low), high=str(high))
+    return Rule(accepts, values, form)
 
 
-BOOL: Final = Rule(lambda value: isinstance(value, bool), "true or false", ValueForm("boolean"))
+BOOL: Final = Rule(
+    lambda value: isinstance(value, bool), say("allowed.true_false", "true or false"), ValueForm("boolean")
+)
 TEXT: Final = _text_rule(_is_text)
 LONG_TEXT: Final = _text_rule(_is_text, kind="long_text")
 ANY_TEXT: Final = _text_rule(lambda value: isinstance(value, str))  # it may be empty
 ANY_LONG_TEXT: Final = _text_rule(ANY_TEXT.accepts, kind="long_text")
-DATABASE_URL: Final = _text_rule(_is_database, "sqlite:///path, postgresql://user@host/name or a file path")
+DATABASE_URL: Final = _text_rule(
+    _is_database,
+    say("allowed.sqlite_path_postgresql_user", "sqlite:///path, postgresql://user@host/name or a file path"),
+)
 AGENT_NAME: Final = _text_rule(is_agent_name, AGENT_NAME_RULE)
 CHOICE_NAME: Final = Rule(
     lambda value: is_agent_name(value) and value != "default",
-    "up to 32 lowercase letters, digits, '_' or '-', starting with a letter or digit, but not default",
+    say(
+        "allowed.up_32_lowercase_letters",
+        "up to 32 lowercase letters, digits, '_' or '-', starting with a letter or digit, but not default",
+    ),
 )
-DM_SCOPE: Final = _choice_rule(DmScope, "chat, platform, person or shared")
+DM_SCOPE: Final = _choice_rule(DmScope, say("allowed.chat_platform_person_shared", "chat, platform, person or shared"))
 PLATFORM: Final = Rule(_is_platform, ", ".join(BUILT_IN_PLATFORMS), convert=Platform)
 CHAT_TYPE: Final = _choice_rule(ChatType, ", ".join(ChatType))
 RESET_MODE: Final = _policy_rule("mode", ValueForm("choice", choices=tuple(map(str, ResetMode))))
@@ -309,93 +325,160 @@ IDLE_MINUTES: Final = _policy_rule("idle_minutes", ValueForm("integer", minimum=
 HOUR_OF_DAY: Final = _policy_rule("at_hour", ValueForm("integer", minimum=0, maximum=23))
 TIMEZONE: Final = _policy_rule("timezone", ValueForm("timezone"), is_literal=True)
 PROVIDER_NAME: Final = _pattern_rule(
-    "[a-z][a-z0-9_-]{0,31}", "up to 32 lowercase letters, digits, '_' or '-', starting with a letter"
+    "[a-z][a-z0-9_-]{0,31}",
+    say(
+        "allowed.up_32_lowercase_letters_digits",
+        "up to 32 lowercase letters, digits, '_' or '-', starting with a letter",
+    ),
 )
 MODEL: Final = _text_rule(
-    _is_model, "auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5", "model"
+    _is_model,
+    say(
+        "allowed.auto_demo_local_local",
+        "auto, demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5",
+    ),
+    "model",
 )
 FALLBACK_MODEL: Final = _text_rule(
-    lambda value: value != "auto" and MODEL.accepts(value), MODEL.allowed.removeprefix("auto, "), "model"
+    lambda value: value != "auto" and MODEL.accepts(value),
+    say("allowed.fallback_model", "demo, local, local:/path/of/model.gguf or provider:name such as openai:gpt-5"),
+    "model",
 )
 PROVIDER_MODEL: Final = Rule(
     lambda value: FALLBACK_MODEL.accepts(value) and ":" in str(value) and not str(value).startswith("local:"),
-    "provider:name such as ollama:qwen3",
+    say("allowed.provider_name_ollama_qwen3", "provider:name such as ollama:qwen3"),
 )
 MODEL_PATTERN: Final = _text_rule(
     lambda value: FALLBACK_MODEL.accepts(value) and "*" not in str(value)[:-1],
-    f"{FALLBACK_MODEL.allowed}; a * at the end stands for any ending, as in openai:*",
+    say(
+        "allowed.model_pattern",
+        "{allowed}; a * at the end stands for any ending, as in openai:*",
+        allowed=FALLBACK_MODEL.allowed,
+    ),
     "model",
 )
-TOKEN_COUNT: Final = _number_rule(500, 100_000_000, "a whole number of tokens")
+TOKEN_COUNT: Final = _number_rule(500, 100_000_000, say("allowed.whole_number_tokens", "a whole number of tokens"))
 API_KEY: Final = _pattern_rule(
-    "[!-~]+", "ASCII characters without spaces, exactly as the provider gave it", is_literal=True
+    "[!-~]+",
+    say("allowed.ascii_characters_without_spaces", "ASCII characters without spaces, exactly as the provider gave it"),
+    is_literal=True,
 )
-URL: Final = Rule(is_http_url, "a URL that begins with http:// or https://", ValueForm("url"))
+URL: Final = Rule(
+    is_http_url, say("allowed.url_begins_http_https", "a URL that begins with http:// or https://"), ValueForm("url")
+)
 SERVER_NAME: Final = _pattern_rule(
-    "[A-Za-z][A-Za-z0-9_-]{0,31}", "up to 32 letters, digits, '_' or '-', starting with a letter"
+    "[A-Za-z][A-Za-z0-9_-]{0,31}",
+    say("allowed.up_32_letters_digits", "up to 32 letters, digits, '_' or '-', starting with a letter"),
 )
 ARGUMENT_TEXT: Final = _text_rule(lambda value: isinstance(value, str) and "\0" not in value)
 COMMAND: Final = _text_rule(lambda value: TEXT.accepts(value) and ARGUMENT_TEXT.accepts(value))
-VARIABLE_NAME: Final = _pattern_rule("[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_', not starting with a digit")
-HEADER_NAME: Final = _pattern_rule(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "the name of an HTTP header, such as Authorization")
-HEADER_VALUE: Final = _text_rule(lambda value: isinstance(value, str) and value.isprintable(), "text on one line")
-BUSY_POLICY: Final = _choice_rule(BusyPolicy, "queue, steer, interrupt or reject")
+VARIABLE_NAME: Final = _pattern_rule(
+    "[A-Za-z_][A-Za-z0-9_]*", say("allowed.letters_digits", "letters, digits and '_', not starting with a digit")
+)
+HEADER_NAME: Final = _pattern_rule(
+    r"[A-Za-z0-9!#$%&'*+.^_`|~-]+",
+    say("allowed.name_http_header_authorization", "the name of an HTTP header, such as Authorization"),
+)
+HEADER_VALUE: Final = _text_rule(
+    lambda value: isinstance(value, str) and value.isprintable(), say("allowed.text_one_line", "text on one line")
+)
+BUSY_POLICY: Final = _choice_rule(
+    BusyPolicy, say("allowed.queue_steer_interrupt_reject", "queue, steer, interrupt or reject")
+)
 ACCOUNT_NAME: Final = PROVIDER_NAME
-GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), "mention or always")
-ACCESS: Final = _choice_rule(("known", "everyone"), "known or everyone")
-TEXT_LANGUAGE: Final = _choice_rule(LANGUAGES, "en or de")
-MESSAGE_COUNT: Final = _number_rule(1, 6000, "a whole number, or null for no limit")
-COMMAND_NAME: Final = _pattern_rule("[a-z]{1,32}", "the name of a slash command, without its slash")
-RUNNING_TURNS: Final = _number_rule(1, 256, "a whole number")
-RUNNING_JOBS: Final = _number_rule(1, 64, "a whole number")
-BACKUP_HOURS: Final = _number_rule(0, 8760, "a whole number of hours; 0 turns automatic backups off")
-FILE_MB: Final = _number_rule(1, 100_000, "a whole number of megabytes")
-BACKUP_COUNT: Final = _number_rule(1, 1000, "a whole number")
-KEEP_DAYS: Final = _number_rule(0, 36500, "a whole number of days; 0 keeps everything")
-AGE_DAYS: Final = _number_rule(1, 36500, "a whole number of days")
-DATABASE_MB: Final = _number_rule(10, 10**8, "a whole number of megabytes")
-QUEUED_TURNS: Final = _number_rule(1, 1000, "a whole number")
-MERGE_WINDOW_SECONDS: Final = _number_rule(0, 60, "a number of seconds", whole=False)
-TIMEOUT_MINUTES: Final = _number_rule(1, 1440, "a whole number of minutes")
-PERCENT_OF_CONTEXT: Final = _number_rule(10, 95, "a whole number of percent")
-MEMORY_COUNT: Final = _number_rule(10, 1000, "a whole number")
+GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), say("allowed.mention_always", "mention or always"))
+ACCESS: Final = _choice_rule(("known", "everyone"), say("allowed.known_everyone", "known or everyone"))
+TEXT_LANGUAGE: Final = _choice_rule(LANGUAGES, say("allowed.language", "en or de"))
+MESSAGE_COUNT: Final = _number_rule(1, 6000, say("allowed.number_or_none", "a whole number, or null for no limit"))
+COMMAND_NAME: Final = _pattern_rule(
+    "[a-z]{1,32}", say("allowed.name_slash_command_without", "the name of a slash command, without its slash")
+)
+RUNNING_TURNS: Final = _number_rule(1, 256, say("allowed.whole_number", "a whole number"))
+RUNNING_JOBS: Final = _number_rule(1, 64, say("allowed.whole_number", "a whole number"))
+BACKUP_HOURS: Final = _number_rule(
+    0, 8760, say("allowed.whole_number_hours_0", "a whole number of hours; 0 turns automatic backups off")
+)
+FILE_MB: Final = _number_rule(1, 100_000, say("allowed.whole_number_megabytes", "a whole number of megabytes"))
+BACKUP_COUNT: Final = _number_rule(1, 1000, say("allowed.whole_number", "a whole number"))
+KEEP_DAYS: Final = _number_rule(
+    0, 36500, say("allowed.whole_number_days_0", "a whole number of days; 0 keeps everything")
+)
+AGE_DAYS: Final = _number_rule(1, 36500, say("allowed.whole_number_days", "a whole number of days"))
+DATABASE_MB: Final = _number_rule(10, 10**8, say("allowed.whole_number_megabytes", "a whole number of megabytes"))
+QUEUED_TURNS: Final = _number_rule(1, 1000, say("allowed.whole_number", "a whole number"))
+MERGE_WINDOW_SECONDS: Final = _number_rule(0, 60, say("allowed.number_seconds", "a number of seconds"), whole=False)
+TIMEOUT_MINUTES: Final = _number_rule(1, 1440, say("allowed.whole_number_minutes", "a whole number of minutes"))
+PERCENT_OF_CONTEXT: Final = _number_rule(10, 95, say("allowed.whole_number_percent", "a whole number of percent"))
+MEMORY_COUNT: Final = _number_rule(10, 1000, say("allowed.whole_number", "a whole number"))
 SPEECH_ENGINE: Final = _text_rule(
     lambda value: value in {"auto", "off", "command"} or PROVIDER_MODEL.accepts(value),
-    "auto, off, command or provider:name such as openai:gpt-4o-mini-transcribe",
+    say(
+        "allowed.auto_off_command_provider", "auto, off, command or provider:name such as openai:gpt-4o-mini-transcribe"
+    ),
 )
 VOICE: Final = _pattern_rule(
-    r"[A-Za-z0-9][A-Za-z0-9_.+/-]{0,99}", "the name of a voice, such as alloy or en-us", is_literal=True
-)
-LANGUAGE: Final = _pattern_rule("[a-z]{2,3}", "a language code of two or three letters: de", is_literal=True)
-RECORDING_MINUTES: Final = _number_rule(1, 60, "a whole number of minutes")
-CONTACT: Final = _pattern_rule(
-    r"mailto:[^@\s]{1,100}@[^@\s]{1,200}|https://[^\s]{1,300}",
-    "mailto: with an address, or an https:// URL",
+    r"[A-Za-z0-9][A-Za-z0-9_.+/-]{0,99}",
+    say("allowed.name_voice_alloy_en", "the name of a voice, such as alloy or en-us"),
     is_literal=True,
 )
-KEPT_EXCHANGES: Final = _number_rule(1, 50, "a whole number")
-HOST: Final = _pattern_rule(
-    r"[A-Za-z0-9.:_-]{1,253}", "an IP address or host name of this machine, such as 127.0.0.1 or 0.0.0.0"
+LANGUAGE: Final = _pattern_rule(
+    "[a-z]{2,3}", say("allowed.language_code_two_three", "a language code of two or three letters: de"), is_literal=True
 )
-PORT: Final = _number_rule(0, 65535, "a whole number")
+RECORDING_MINUTES: Final = _number_rule(1, 60, say("allowed.whole_number_minutes", "a whole number of minutes"))
+CONTACT: Final = _pattern_rule(
+    r"mailto:[^@\s]{1,100}@[^@\s]{1,200}|https://[^\s]{1,300}",
+    say("allowed.mailto_address_https_url", "mailto: with an address, or an https:// URL"),
+    is_literal=True,
+)
+KEPT_EXCHANGES: Final = _number_rule(1, 50, say("allowed.whole_number", "a whole number"))
+HOST: Final = _pattern_rule(
+    r"[A-Za-z0-9.:_-]{1,253}",
+    say("allowed.ip_address_host_name", "an IP address or host name of this machine, such as 127.0.0.1 or 0.0.0.0"),
+)
+PORT: Final = _number_rule(0, 65535, say("allowed.whole_number", "a whole number"))
 SEARCH_PROVIDER: Final = _choice_rule(SearchProvider, ", ".join(SearchProvider))
 PRIVATE_HOST: Final = _pattern_rule(
-    r"[A-Za-z0-9.:_-]{1,253}", "a host name or an IP address, without a port, such as wiki.home.lan or 192.168.1.20"
+    r"[A-Za-z0-9.:_-]{1,253}",
+    say(
+        "allowed.host_name_ip_address",
+        "a host name or an IP address, without a port, such as wiki.home.lan or 192.168.1.20",
+    ),
 )
-NETWORK: Final = Rule(_is_network, "an IP address or network, such as 127.0.0.1 or 10.0.0.0/8")
+NETWORK: Final = Rule(
+    _is_network, say("allowed.ip_address_network_127", "an IP address or network, such as 127.0.0.1 or 10.0.0.0/8")
+)
 TOOLSET_NAME: Final = _choice_rule(TOOLSET_NAMES, ", ".join(TOOLSET_NAMES))
 PROFILE_TOOLSET: Final = Rule(
     lambda value: (
         value in TOOLSET_NAMES
         or (isinstance(value, str) and value.startswith("mcp:") and SERVER_NAME.accepts(value[4:]))
     ),
-    f"{', '.join(TOOLSET_NAMES)}, or mcp: with the name of a server, such as mcp:files",
+    say(
+        "allowed.mcp_name_server_mcp",
+        "{names}, or mcp: with the name of a server, such as mcp:files",
+        names=", ".join(TOOLSET_NAMES),
+    ),
 )
 PICTURE: Final = _text_rule(
-    _is_picture, f"a PNG, JPEG, WebP or GIF picture as a data URL, at most {MAX_PICTURE_CHARS} characters", "image"
+    _is_picture,
+    say(
+        "allowed.png_jpeg_webp_gif",
+        "a PNG, JPEG, WebP or GIF picture as a data URL, at most {count} characters",
+        count=str(MAX_PICTURE_CHARS),
+    ),
+    "image",
 )
-ROLE: Final = _choice_rule(Role, "owner, member or guest")
-TOKEN_PRICE: Final = _text_rule(_is_dollars, "dollars for a million tokens, 0 to 1000000, such as 2.5")
-BUDGET_TOKENS: Final = _number_rule(0, 10**12, "a whole number of tokens")
-BUDGET_USD: Final = _text_rule(_is_dollars, "dollars with at most 6 decimals, 0 to 1000000, such as 5 or 0.25")
-AT_LEAST_ONE: Final = CheckTogether(lambda value: "list at least one (or use enabled: false)" if value == () else None)
+ROLE: Final = _choice_rule(Role, say("allowed.role", "owner, member or guest"))
+TOKEN_PRICE: Final = _text_rule(
+    _is_dollars, say("allowed.dollars_million_tokens_0", "dollars for a million tokens, 0 to 1000000, such as 2.5")
+)
+BUDGET_TOKENS: Final = _number_rule(0, 10**12, say("allowed.whole_number_tokens", "a whole number of tokens"))
+BUDGET_USD: Final = _text_rule(
+    _is_dollars,
+    say("allowed.dollars_most_6_decimals", "dollars with at most 6 decimals, 0 to 1000000, such as 5 or 0.25"),
+)
+AT_LEAST_ONE: Final = CheckTogether(
+    lambda value: (
+        say("settings.list_least_one_use", "list at least one (or use enabled: false)") if value == () else None
+    )
+)

@@ -11,8 +11,6 @@ Leases by name: what only one process on the database may do at a time.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -20,8 +18,10 @@ from typing import TYPE_CHECKING
 
 from palaver.core.engines.base import WorkKind, write_kind
 from palaver.core.errors import StoreError
+from palaver.core.tasks import wait_for_event
 
 if TYPE_CHECKING:
+    import asyncio
     import logging
     from collections.abc import Awaitable, Callable
 
@@ -55,9 +55,7 @@ async def run_poll_loop(
         except Exception:  # whatever it is, the loop must go on
             log.exception(failure_event)
             wait = RETRY_SECONDS
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await wake.wait()
+        await wait_for_event(wake, wait)
 
 
 _PROC_PATH = Path("/proc")

@@ -50,11 +50,11 @@ def to_micros(moment: datetime) -> int:
 
 def from_micros(micros: int) -> datetime:
     """Return an aware datetime in UTC."""
-    return _EPOCH + timedelta(microseconds=micros)
+    return _EPOCH + timedelta(0, 0, micros)
 
 
 def from_micros_or_none(micros: int | None) -> datetime | None:
-    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+    return None if micros is None else _EPOCH + timedelta(0, 0, micros)
 
 
 def format_time(moment: datetime) -> str:

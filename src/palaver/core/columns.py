@@ -11,19 +11,23 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property, lru_cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from palaver.core import ids
 from palaver.core.clock import from_micros, to_micros
-from palaver.core.source import SessionSource, decode_source, encode_source
-from palaver.core.text import encode_json
+from palaver.core.source import Platform, SessionSource, decode_source, encode_source
+from palaver.core.text import encode_json, make_storable
+from palaver.core.texts import load_text, store_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
-    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.engines.base import Transaction
 
 T = TypeVar("T")
+TRANSLATABLE: Final = {"is_translatable": True}  # metadata of a field whose text is stored with its code and facts
 ColumnKind = Literal["text", "number", "time", "json"]
 
 
@@ -33,27 +37,31 @@ class Column:
 
     name: str
     kind: ColumnKind
-    has_default: bool  # of the field; it stands for NULL
     is_optional: bool  # NULL is None
+    default: Callable[[], Any] | None = None  # of the field; it stands for NULL
     encode: Callable[[Any], Any] | None = None  # None: stored as it is
     decode: Callable[[Any], Any] | None = None
 
     @property
     def is_required(self) -> bool:
-        return not (self.has_default or self.is_optional)
+        return self.default is None and not self.is_optional
 
 
 class Columns(Generic[T]):
     """The columns that hold a dataclass, in the order of its fields."""
 
-    def __init__(self, value_class: type[T], *, without: Collection[str] = ()) -> None:
-        """`without` names the fields that are no columns: `decode` gets them from its caller."""
+    def __init__(
+        self, value_class: type[T], *, without: Collection[str] = (), types: Collection[type] = (), **expressions: str
+    ) -> None:
+        """`without` names the fields that are no columns: `decode` gets them from its caller. `expressions` are what is
+        selected for fields that are derived from columns. `types` are those of fields that the module of the class
+        imports for type checking only.
+        """
         self._value_class = value_class
-        hints = get_type_hints(value_class)
+        self._expressions = expressions
+        hints = get_type_hints(value_class, localns=_KNOWN_TYPES | {each.__name__: each for each in types})
         held = [field for field in fields(value_class) if field.name not in without]  # type: ignore[arg-type]
         self.columns = tuple(_make_column(field, hints[field.name]) for field in held)
-        self._decoders = [(column.name, column.decode) for column in self.columns]
-        self._with_default = {column.name for column in self.columns if column.has_default}
         self._encoders = {column.name: column.encode for column in self.columns}
 
     def __len__(self) -> int:
@@ -61,16 +69,35 @@ class Columns(Generic[T]):
 
     def format_select(self, alias: str = "") -> str:
         """Return the columns as a statement selects them, of the table with this alias."""
-        return ", ".join(f"{alias}.{column.name}" if alias else column.name for column in self.columns)
+        prefix = f"{alias}." if alias else ""
+        derived = self._expressions
+        names = [column.name for column in self.columns]
+        return ", ".join(f"{derived[name]} AS {name}" if name in derived else prefix + name for name in names)
 
-    def decode(self, row: Row, **others: Any) -> T:
+    def decode(self, row: Sequence[Any], **others: Any) -> T:
         """Return the value of a row that begins with these columns."""
-        for (name, decode), value in zip(self._decoders, row, strict=False):
-            if value is not None:
-                others[name] = value if decode is None else decode(value)
-            elif name not in self._with_default:
-                others[name] = None
-        return self._value_class(**others)
+        return self._decode_columns(*row[: len(self.columns)], **others)
+
+    @cached_property
+    def _decode_columns(self) -> Callable[..., T]:
+        """Make the value that columns hold: `lambda id, at: make(id=id, at=read_at(at))`, compiled for speed."""
+        used: dict[str, Any] = {"make": self._value_class}
+        arguments = []
+        for column in self.columns:
+            value = name = column.name
+            if column.decode is not None:
+                used[f"read_{name}"] = column.decode
+                value = f"read_{name}({name})"
+            if column.default is not None:
+                used[f"default_{name}"] = column.default
+                value = f"default_{name}() if {name} is None else {value}"
+            elif column.decode is not None and column.is_optional:
+                value = f"None if {name} is None else {value}"
+            arguments.append(f"{name}={value}")
+        names = ", ".join(column.name for column in self.columns)
+        source = f"lambda {names}, **others: make({', '.join(arguments)}, **others)"
+        compiled: Callable[..., T] = eval(source, used)  # noqa: S307  (the names of the fields of a class)
+        return compiled
 
     def encode(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return fields as they are stored; raises KeyError for the name of a field that is no column."""
@@ -96,22 +123,38 @@ def _make_column(field: Field[Any], hint: Any) -> Column:
     if is_optional:
         (hint,) = (each for each in get_args(hint) if each is not NoneType)
     hint = getattr(hint, "__supertype__", hint)  # of a NewType
-    has_default = field.default is not MISSING or field.default_factory is not MISSING
-    kind, encode, decode = _find_codec(get_origin(hint) or hint)
-    return Column(field.name, kind, has_default, is_optional, encode, decode)
+    default = None if field.default_factory is MISSING else field.default_factory
+    if field.default is not MISSING and field.default is not None:
+        default = lambda: field.default  # noqa: E731
+    kind, encode, decode = (
+        _TRANSLATABLE_CODEC if field.metadata == TRANSLATABLE else _find_codec(get_origin(hint) or hint)
+    )
+    return Column(field.name, kind, is_optional or field.default is None, default, encode, decode)
 
 
-def _find_codec(held: Any) -> tuple[ColumnKind, Callable[[Any], Any] | None, Callable[[Any], Any] | None]:
-    if held is datetime:
-        return "time", to_micros, from_micros
-    if held is tuple:
-        return "json", lambda value: encode_json(list(value)), lambda text: tuple(json.loads(text))
-    if held is Mapping:
-        return "json", lambda value: encode_json(dict(value)), json.loads
-    if held is SessionSource:
-        return "json", encode_source, decode_source
+_Codec = tuple[ColumnKind, "Callable[[Any], Any] | None", "Callable[[Any], Any] | None"]
+_CODECS: dict[Any, _Codec] = {
+    str: ("text", None, None),
+    int: ("number", None, None),
+    bool: ("number", int, bool),
+    datetime: ("time", to_micros, from_micros),
+    tuple: ("json", lambda value: encode_json(list(value)), lambda text: tuple(json.loads(text))),
+    Mapping: ("json", lambda value: encode_json(dict(value)), json.loads),
+    Platform: ("text", str, lru_cache(Platform)),
+    SessionSource: ("json", encode_source, decode_source),
+}
+_TRANSLATABLE_CODEC: _Codec = ("text", lambda text: make_storable(store_text(text)), load_text)
+
+
+# A module need not import these at run time only because the fields of its classes have these types.
+_KNOWN_TYPES = {**vars(ids), "datetime": datetime, "Mapping": Mapping, "Platform": Platform}
+
+
+def _find_codec(held: Any) -> _Codec:
+    if held in _CODECS:
+        return _CODECS[held]
+    if hasattr(held, "from_text"):
+        return "text", str, held.from_text
     if issubclass(held, StrEnum):
-        return "text", str, held
-    if held not in {str, int}:
-        raise TypeError(f"a column can't hold {held!r}")
-    return "number" if held is int else "text", None, None
+        return "text", str, {str(member): member for member in held}.__getitem__
+    raise TypeError(f"a column can't hold {held!r}")

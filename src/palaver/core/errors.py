@@ -86,7 +86,7 @@ import inspect
 import re
 from typing import Self
 
-from palaver.core.texts import name_text
+from palaver.core.texts import name_text, say
 
 
 class PalaverError(Exception):
@@ -207,7 +207,11 @@ class SessionNotFound(NotFound):
     @classmethod
     def for_id(cls, session_id: str) -> Self:
         """Build the error for an id. It is the same everywhere, so it does not tell a hidden session from none."""
-        message = f"Conversation {session_id} not found. It may have been deleted, or you don't have access."
+        message = say(
+            "error.session_not_found_by_id",
+            "Conversation {id} not found. It may have been deleted, or you don't have access.",
+            id=session_id,
+        )
         return cls(message, session_id=session_id)
 
 

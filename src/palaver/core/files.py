@@ -20,12 +20,12 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from palaver.core.errors import ConfigError, InvalidInput, PalaverError, StoreFull
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 def write_file_atomically(path: Path, text: str, *, overwrite: bool) -> None:
@@ -33,8 +33,8 @@ def write_file_atomically(path: Path, text: str, *, overwrite: bool) -> None:
     write_pieces_atomically(path, [text], overwrite=overwrite)
 
 
-def write_pieces_atomically(path: Path, pieces: Iterable[str], *, overwrite: bool) -> None:
-    """Write a text that is made piece by piece, in the same way. If making it fails, there is no file."""
+def write_pieces_atomically(path: Path, pieces: Iterable[str | bytes], *, overwrite: bool) -> None:
+    """Write what is made piece by piece, in the same way. If making it fails, there is no file."""
     target = Path(os.path.realpath(path))  # the file behind a link is replaced, not the link
     if target.exists() and not target.is_file():
         raise InvalidInput(f"{path} is not a file.", path=str(path))
@@ -48,12 +48,13 @@ def write_pieces_atomically(path: Path, pieces: Iterable[str], *, overwrite: boo
         raise PalaverError(f"Could not write {path}: {error.strerror}.", path=str(path)) from error
 
 
-def _write_via_temporary_file(target: Path, pieces: Iterable[str], *, overwrite: bool) -> None:
+def _write_via_temporary_file(target: Path, pieces: Iterable[str | bytes], *, overwrite: bool) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-            stream.writelines(pieces)
+        with os.fdopen(handle, "wb") as stream:
+            for piece in pieces:
+                stream.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace"))
             stream.flush()
             os.fsync(stream.fileno())
         if overwrite:
@@ -79,6 +80,19 @@ def _link_new_file(temporary: Path, target: Path) -> None:
 
 def _make_file_exists_error(path: Path) -> InvalidInput:
     return InvalidInput(f"{path} already exists. Use --force to replace it.", path=str(path))
+
+
+def iterate_lines(stream: BinaryIO, max_bytes: int) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the lines of a file with the places where they begin; None for one with more than `max_bytes`."""
+    while True:
+        start = stream.tell()
+        line = stream.readline(max_bytes)
+        if not line:
+            return
+        rest = line
+        while len(rest) == max_bytes and not rest.endswith(b"\n"):
+            rest = stream.readline(max_bytes)
+        yield start, line if rest is line else None
 
 
 def make_private_folder(folder: Path) -> None:

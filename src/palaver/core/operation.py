@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 from palaver.core.errors import InvalidInput, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from palaver.core.engines.base import Engine, Read, Transaction, Work, Write
 
@@ -182,6 +182,25 @@ class Page(tuple[T, ...], Generic[T]):
         page = super().__new__(cls, items)
         page.cursor = cursor
         return page
+
+
+def iterate_pages(load_page: Callable[..., Page[T]]) -> Iterator[T]:
+    """Yield the items of all pages of a list, and load each page when it is needed."""
+    page = load_page()
+    yield from page
+    while page.cursor is not None:
+        page = load_page(cursor=page.cursor)
+        yield from page
+
+
+async def load_all_pages(load_page: Callable[..., Awaitable[Page[T]]]) -> list[T]:
+    """Return the items of all pages of a list."""
+    page = await load_page()
+    items = [*page]
+    while page.cursor is not None:
+        page = await load_page(cursor=page.cursor)
+        items += page
+    return items
 
 
 if TYPE_CHECKING:

@@ -9,8 +9,10 @@ from code to text, with the same gaps. A text that depends on a number has two f
 Texts that are declared for something with a name of its own need no `say`: `name_text` gives them a code. The help of
 a setting, for example, has the code `setting.turns.max_running`.
 
-Always true: what a language file lacks is said in English; a fact is never read as a template; a text that is stored or
-sent was translated before. `python -m docs.languages` compares the files with everything that is said.
+Always true: what a language file lacks is said in English; a fact is never read as a template; a text that is sent was
+translated before. What one process stores and another shows is stored with its code and facts (`store_text`).
+
+`python -m docs.languages` compares the files with everything that is said.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 ENGLISH: Final = "en"
 LANGUAGES: Final = (ENGLISH, "de")
+_STORED_MARK: Final = "\x1e"  # before the JSON of a stored text: no text of a person or a platform begins with it
 _THOUSANDS_SEPARATORS: Final = {"de": "."}  # others: a comma
 
 # Of the request that is being answered. Where a text is translated later than it is said, its language is passed on.
@@ -74,6 +77,12 @@ def name_text(code: str, english: str) -> str:
     return Text(english, code) if english else english
 
 
+def read_message(error: Exception) -> str:
+    """Return what an error was raised with, which can still be translated; `str(error)` cannot."""
+    message = error.args[0] if error.args else ""
+    return message if isinstance(message, str) else str(message)
+
+
 def join_texts(separator: str, texts: Iterable[str]) -> Text:
     """Join texts as `str.join` does; each is translated for itself."""
     parts: list[str] = []
@@ -107,6 +116,48 @@ def translate_all(value: object, language: str) -> object:
     return value
 
 
+def edit_text(text: str, edit: Callable[[str], str]) -> str:
+    """Return a text changed by a function, such as one that hides secrets, which can still be translated."""
+    if not isinstance(text, Text):
+        return edit(text)
+    if text.parts:
+        return join_texts("", [edit_text(part, edit) for part in text.parts])
+    facts = {
+        name: fact if isinstance(fact, int) else edit_text(_to_text(fact), edit) for name, fact in text.facts.items()
+    }
+    return Text(edit(str(text)), text.code, facts)
+
+
+def pack_text(text: str) -> object:
+    """Return JSON-ready data from which another process makes the text again: of an ordinary string, the string."""
+    if not isinstance(text, Text):
+        return text
+    if text.parts:
+        return {"parts": [pack_text(part) for part in text.parts]}
+    facts = {name: fact if isinstance(fact, int) else pack_text(_to_text(fact)) for name, fact in text.facts.items()}
+    return {"text": str(text), "code": text.code, "facts": facts}
+
+
+def unpack_text(packed: Any) -> str:
+    if not isinstance(packed, dict):
+        return str(packed)
+    if "parts" in packed:
+        return join_texts("", map(unpack_text, packed["parts"]))
+    facts = {name: fact if isinstance(fact, int) else unpack_text(fact) for name, fact in packed["facts"].items()}
+    return Text(packed["text"], packed["code"], facts)
+
+
+def store_text(text: str) -> str:
+    """Return a text for a column of a database. One without a code is stored as it is."""
+    packed = pack_text(text)
+    return packed if isinstance(packed, str) else _STORED_MARK + json.dumps(packed, ensure_ascii=False)
+
+
+def load_text(stored: str) -> str:
+    """Return a text that `store_text` made storable; any other, such as one of an earlier version, as it is."""
+    return unpack_text(json.loads(stored[len(_STORED_MARK) :])) if stored.startswith(_STORED_MARK) else stored
+
+
 def find_language(accepted: str) -> str:
     """Return the first language of an `Accept-Language` header that there is; English if there is none."""
     for choice in accepted.split(",", 20)[:20]:
@@ -114,6 +165,10 @@ def find_language(accepted: str) -> str:
         if language in LANGUAGES:
             return language
     return ENGLISH
+
+
+def _to_text(fact: object) -> str:
+    return fact if isinstance(fact, str) else str(fact)
 
 
 def _fill(template: str, facts: Mapping[str, object], language: str) -> str:

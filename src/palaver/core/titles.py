@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from palaver.core.errors import InvalidInput, InvalidTitle
 from palaver.core.text import make_storable, normalize_unicode, strip_markdown
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -141,7 +142,16 @@ def clean_long_text(key: str, text: str, max_chars: int) -> str:
     """Return a text as it is stored; `InvalidInput` names the key of one that is empty or too long."""
     clean = make_storable(text).strip()
     if not clean:
-        raise InvalidInput(f"{key}: it is empty. Write something.", key=key)
+        raise InvalidInput(say("text.empty", "{key}: it is empty. Write something.", key=key), key=key)
     if len(clean) > max_chars:
-        raise InvalidInput(f"{key}: it has {len(clean)} characters; at most {max_chars} are allowed.", key=key)
+        raise InvalidInput(
+            say(
+                "text.too_long",
+                "{key}: it has {count} characters; at most {limit} are allowed.",
+                key=key,
+                count=len(clean),
+                limit=max_chars,
+            ),
+            key=key,
+        )
     return clean

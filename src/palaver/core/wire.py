@@ -12,10 +12,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
+from palaver.core.clock import format_time
 from palaver.core.text import make_storable
 from palaver.core.texts import current_language, translate
 
@@ -24,7 +25,7 @@ if sys.version_info >= (3, 12):
 else:
     from typing_extensions import TypedDict  # pydantic does not take that of `typing`
 
-__all__ = ["Doc", "Time", "TypedDict", "build_json", "format_time"]
+__all__ = ["Doc", "FormFieldJson", "Time", "TypedDict", "build_json", "format_time"]
 
 T = TypeVar("T")
 
@@ -40,6 +41,15 @@ class Doc:
         description = {"description": self.text} if self.text else {}
         examples = {} if self.example is None else {"examples": [self.example]}
         return {**handler(schema), **description, **examples}
+
+
+class FormFieldJson(TypedDict):
+    """A text that a form asks for, besides the fields that have a place of their own there."""
+
+    name: str
+    label: str
+    help: str
+    max_chars: int
 
 
 class _TimeText:
@@ -91,10 +101,6 @@ def _to_json(value: Any, shape: type | None = None) -> Any:
     if isinstance(value, Mapping):
         return {key: _to_json(each) for key, each in value.items()}
     return value if shape is None or value is None else build_json(shape, value)
-
-
-def format_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _shorten_time(text: str) -> str:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
-from palaver.core.engines.base import list_columns
+from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.errors import LeaseLost
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
+from palaver.core.texts import load_text, store_text
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Row, Transaction
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.inbound import Cursor
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class AccountRow:
     test_no: int  # how often a test of its connection was asked for
 
     def is_held(self, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
-        """Whether a process runs this account: its lease has not expired, and it is not known to be dead."""
+        """Return whether a process runs this account: its lease has not expired, and it is not known to be dead."""
         if self.lease_owner is None or self.lease_until is None:
             return False
         return self.lease_until > now and not is_owner_dead(self.lease_owner)
@@ -86,13 +90,14 @@ _SELECT = f"SELECT {list_columns(_AccountColumns)} FROM platform_account"
 
 def check_fence(tx: Transaction, fence: Fence) -> None:
     """Raise `LeaseLost` if another process runs this account now. It cannot be taken over until `tx` has ended."""
-    row = tx.fetch_one(f"SELECT 1 FROM platform_account WHERE {_HAS_LEASE} {tx.for_key_share}", *_make_params(fence))
-    if row is None:
+    if not fetch_value(
+        tx, f"SELECT 1 FROM platform_account WHERE {_HAS_LEASE} {tx.for_key_share}", *_make_params(fence)
+    ):
         raise LeaseLost
 
 
 def can_acquire(tx: Transaction, key: AccountKey, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
-    """Whether no process runs this account."""
+    """Return whether no process runs this account."""
     row = find_account(tx, key)
     return row is None or not row.is_held(now, is_owner_dead)
 
@@ -115,7 +120,8 @@ def acquire(
     row = find_account(tx, key, tx.for_update)
     if row is None or row.is_held(now, is_owner_dead):
         return None
-    taken = tx.fetch_one(
+    lease_no = fetch_value(
+        tx,
         "UPDATE platform_account SET lease_owner = $3, lease_until = $4, lease_no = lease_no + 1"
         f" WHERE {_IS_ACCOUNT} RETURNING lease_no",
         str(platform),
@@ -123,10 +129,7 @@ def acquire(
         owner,
         until,
     )
-    if taken is None:
-        return None
-    (lease_no,) = taken
-    return Fence(platform, account, lease_no)
+    return None if lease_no is None else Fence(platform, account, lease_no)
 
 
 def renew(tx: Transaction, fence: Fence, until: int, status: AccountStatus) -> bool:
@@ -157,27 +160,15 @@ def _make_params(fence: Fence) -> tuple[str, str, int]:
 # -- status -------------------------------------------------------------------------------------------------
 
 
-def load_status(tx: Transaction, key: AccountKey) -> AccountStatus | None:
-    """Return what is stored about an account, whether or not a process runs it; None if it never ran."""
-    row = find_account(tx, key)
-    return None if row is None else row.status
-
-
 def request_test(tx: Transaction, key: AccountKey) -> int | None:
     """Ask the process that runs an account to test its connection; return the number of the test, which it stores.
 
     None if the account never ran.
     """
-    platform, account = key
-    row = tx.fetch_one(
-        f"UPDATE platform_account SET test_no = test_no + 1 WHERE {_IS_ACCOUNT} RETURNING test_no",
-        str(platform),
-        account,
+    test_no: int | None = fetch_value(
+        tx, f"UPDATE platform_account SET test_no = test_no + 1 WHERE {_IS_ACCOUNT} RETURNING test_no", *map(str, key)
     )
-    if row is None:
-        return None
-    (test_no,) = row
-    return int(test_no)
+    return test_no
 
 
 def list_accounts(tx: Transaction) -> list[AccountRow]:
@@ -187,8 +178,7 @@ def list_accounts(tx: Transaction) -> list[AccountRow]:
 
 def find_account(tx: Transaction, key: AccountKey, lock: str = "") -> AccountRow | None:
     """Return an account as it is stored; None if it never ran."""
-    platform, account = key
-    row = tx.fetch_one(f"{_SELECT} WHERE {_IS_ACCOUNT} {lock}", str(platform), account)
+    row = tx.fetch_one(f"{_SELECT} WHERE {_IS_ACCOUNT} {lock}", *map(str, key))
     return None if row is None else _account_from_row(row)
 
 
@@ -208,13 +198,9 @@ def save(tx: Transaction, account: AccountKey, cursor: Cursor, now: int) -> None
 
 def load(tx: Transaction, account: AccountKey, name: str = "") -> str | None:
     """Return the cursor that was saved last; None if there is none."""
-    row = tx.fetch_one(
-        "SELECT value FROM platform_cursor WHERE platform = $1 AND account = $2 AND name = $3", *map(str, account), name
-    )
-    if row is None:
-        return None
-    (value,) = row
-    return str(value)
+    select = "SELECT value FROM platform_cursor WHERE platform = $1 AND account = $2 AND name = $3"
+    value: str | None = fetch_value(tx, select, *map(str, account), name)
+    return value
 
 
 # -- rows ---------------------------------------------------------------------------------------------------
@@ -233,13 +219,13 @@ def _account_from_row(values: Row) -> AccountRow:
             since=from_micros(row.state_since),
             name=row.name,
             user_id=row.user_id,
-            warnings=tuple(json.loads(row.warnings)) if row.warnings else (),
-            details=tuple(json.loads(row.details)) if row.details else (),
-            linking=_prompt_from_json(row.linking) if row.linking else None,
-            error=row.error,
+            warnings=tuple(map(load_text, json.loads(row.warnings))) if row.warnings else (),
+            details=tuple(map(load_text, json.loads(row.details))) if row.details else (),
+            linking=_read_json(LinkingPrompt, row.linking, "expires_at", "instructions"),
+            error=None if row.error is None else load_text(row.error),
             error_at=from_micros_or_none(row.error_at),
             last_message_at=from_micros_or_none(row.last_message_at),
-            last_test=_test_from_json(row.last_test) if row.last_test else None,
+            last_test=_read_json(ConnectionTest, row.last_test, "finished_at", "error"),
         ),
     )
 
@@ -254,19 +240,19 @@ def _to_column(value: object) -> Any:
     if isinstance(value, datetime):
         return to_micros(value)
     if isinstance(value, str):
-        return make_storable(str(value))
+        return make_storable(store_text(value))
     if isinstance(value, tuple):
-        return json.dumps([make_storable(text) for text in value]) if value else None
+        return json.dumps([make_storable(store_text(text)) for text in value]) if value else None
     if isinstance(value, LinkingPrompt | ConnectionTest):
         return json.dumps({each.name: _to_column(getattr(value, each.name)) for each in fields(value)})
     return value
 
 
-def _prompt_from_json(text: str) -> LinkingPrompt:
-    fields = json.loads(text)
-    return LinkingPrompt(**{**fields, "expires_at": from_micros_or_none(fields["expires_at"])})
-
-
-def _test_from_json(text: str) -> ConnectionTest:
-    fields = json.loads(text)
-    return ConnectionTest(**{**fields, "finished_at": from_micros(fields["finished_at"])})
+def _read_json(kind: type[T], column: str | None, time_name: str, text_name: str) -> T | None:
+    """Return what `_to_column` has made JSON of; one of its fields is a time, and one a text that may be missing."""
+    if not column:
+        return None
+    fields = json.loads(column)
+    text = fields[text_name]
+    fields[text_name] = None if text is None else load_text(text)
+    return kind(**{**fields, time_name: from_micros_or_none(fields[time_name])})

@@ -117,7 +117,7 @@ class AccountLink(Protocol):
     def report_connected(self) -> None:
         """Report that the account receives: a poll was answered, the platform has greeted us, a pong came.
 
-        Without it for longer than the adapter's `silence_seconds`, the account counts as deaf and is connected again.
+        Without it for longer than the adapter's `silence_seconds`, the account is unresponsive and connected again.
         """
         ...
 

@@ -13,6 +13,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, decode_source, encode_source
 from palaver.core.text import encode_json
@@ -25,7 +26,7 @@ from palaver.sessions.model import EndReason
 from palaver.sessions.targets import format_chat_target, parse_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
@@ -90,7 +91,12 @@ def move_chat(
         moved += _move_sessions(tx, old_key, new_key, new_chat_id)
         moved += _move_lanes(tx, old_key, new_key, new_chat_id, now)
     moved += _move_deliveries(tx, old_address, new_address, now)
-    moved += _move_turns(tx, old_address, new_address)
+    moved += tx.execute(
+        f"UPDATE turn SET address = {_NEW_ADDRESS}, reply_to = NULL"
+        f" WHERE state IN ('queued', 'running') AND {_HAS_ADDRESS}",
+        old_address,
+        new_address,
+    )
     for column in (*_CHAT_IDS, *([_CHAT_IDS_OF_RECEIPTS] if keeps_message_ids else [])):
         moved += _move_chat_id(tx, column, (platform, account, old_chat_id), new_chat_id)
     moved += _move_home_channel(tx, platform, account, old_chat_id, new_chat_id)
@@ -103,7 +109,7 @@ def move_chat(
 
 
 def has_lane_in_chat(tx: Transaction, platform: str, account: str, chat_id: str) -> bool:
-    """Whether a person with access has talked to the agent in this chat."""
+    """Return whether a person with access has talked to the agent in this chat."""
     return any(
         tx.fetch_one(f"SELECT 1 FROM lane WHERE {_IS_KEY} LIMIT 1", prefix) is not None
         for agent in _list_agents(tx)
@@ -125,12 +131,12 @@ def _list_key_pairs(
 def _list_agents(tx: Transaction) -> list[str]:
     """List the beginnings of keys, such as `agent:main`: one step in the index for each agent, however many lanes."""
     agents: list[str] = []
-    start = "agent:"
-    while row := tx.fetch_one("SELECT key FROM lane WHERE key >= $1 ORDER BY key LIMIT 1", start):
-        (key,) = row
+    select = "SELECT key FROM lane WHERE key >= $1 ORDER BY key LIMIT 1"
+    key: str | None = fetch_value(tx, select, "agent:")
+    while key is not None:
         agent = ":".join(key.split(":")[:2])
         agents.append(agent)
-        start = agent + _AFTER_COLON
+        key = fetch_value(tx, select, agent + _AFTER_COLON)
     return agents
 
 
@@ -233,16 +239,7 @@ def _move_source(source: str, new_chat_id: str) -> str:
     return encode_source(replace(decode_source(source), chat_id=new_chat_id))
 
 
-# -- turns and deliveries -----------------------------------------------------------------------------------
-
-
-def _move_turns(tx: Transaction, old_address: str, new_address: str) -> int:
-    return tx.execute(
-        f"UPDATE turn SET address = {_NEW_ADDRESS}, reply_to = NULL"
-        f" WHERE state IN ('queued', 'running') AND {_HAS_ADDRESS}",
-        old_address,
-        new_address,
-    )
+# -- deliveries ---------------------------------------------------------------------------------------------
 
 
 def _move_deliveries(tx: Transaction, old_address: str, new_address: str, now: int) -> int:
@@ -317,10 +314,10 @@ def _move_jobs(tx: Transaction, old_key: str, old_chat: tuple[str, str, str], ne
         if (source.platform, source.account, source.chat_id) == old_chat:
             source = replace(source, chat_id=new_chat_id)
         if "targets" in fields:
-            fields["targets"] = _move_targets(fields["targets"], old_chat, new_chat_id)
+            fields["targets"] = [_move_target(target, old_chat, new_chat_id) for target in fields["targets"]]
         columns = (
             encode_source(source),
-            encode_json(_move_targets(json.loads(targets), old_chat, new_chat_id)),
+            encode_json([_move_target(target, old_chat, new_chat_id) for target in json.loads(targets)]),
             encode_json(fields) if change else None,
         )
         if columns != (origin, targets, change):
@@ -328,10 +325,6 @@ def _move_jobs(tx: Transaction, old_key: str, old_chat: tuple[str, str, str], ne
                 "UPDATE job SET origin = $2, targets = $3, proposed_change = $4 WHERE no = $1", no, *columns
             )
     return moved
-
-
-def _move_targets(targets: Iterable[str], old_chat: tuple[str, str, str], new_chat_id: str) -> list[str]:
-    return [_move_target(target, old_chat, new_chat_id) for target in targets]
 
 
 def _move_target(text: str, old_chat: tuple[str, str, str], new_chat_id: str) -> str:

@@ -14,7 +14,6 @@ in a new conversation. So their first message there carries it, as a quote.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros
@@ -83,8 +82,12 @@ def post_to_chat(
         if post.file_address is None:
             raise ValueError("A file needs an address.")
         return PostedMessage(None, None, _enqueue(tx, post.file_address, post, now))
-    if not chat.is_known or _has_lane_per_person(chat.source, config):
-        _add_group_message(tx, chat.source, post, now)
+    is_group = chat.source.chat_type is not ChatType.DM
+    has_lane_per_person = is_group and not config.is_shared(replace(chat.source, user_id=_ANY_USER))
+    if not chat.is_known or has_lane_per_person:
+        author = describe_author(post.sent_by)
+        new = group_messages.NewGroupMessage(message_id=None, sender=None, author=author, text=post.text)
+        group_messages.add(tx, chat.source, new, now)
         return PostedMessage(None, None, _enqueue(tx, chat.address, post, now))
     session_no = find_session_for_post(tx, config, chat.source, now)
     posted = _append(tx, session_no, post, now)
@@ -113,10 +116,6 @@ def find_session_for_post(tx: Transaction, config: GatewayConfig, source: Sessio
     return sessions.get_no(tx, lanes.get_or_create_entry(tx, arrival).session_id)
 
 
-def _has_lane_per_person(source: SessionSource, config: GatewayConfig) -> bool:
-    return source.chat_type is not ChatType.DM and not config.is_shared(replace(source, user_id=_ANY_USER))
-
-
 def _append(tx: Transaction, session_no: int, post: ChatPost, now: int) -> PostedMessage:
     files = attachments.list_by_id(tx, post.attachment_ids)
     content = add_attachments(post.text, [file for _, file in files])
@@ -125,13 +124,6 @@ def _append(tx: Transaction, session_no: int, post: ChatPost, now: int) -> Poste
     seq = message_log.append_messages(tx, session_id, [message], now)
     attachments.use_in_session(tx, session_no, [no for no, _ in files])
     return PostedMessage(session_id, seq)
-
-
-def _add_group_message(tx: Transaction, source: SessionSource, post: ChatPost, now: int) -> None:
-    new = group_messages.NewGroupMessage(
-        message_id=None, sender=None, author=describe_author(post.sent_by), text=post.text
-    )
-    group_messages.add(tx, source, new, now)
 
 
 def _enqueue(
@@ -163,15 +155,11 @@ def list_unanswered_posts(tx: Transaction, arrival: lanes.Arrival, lane_key: str
         return []
     if lanes.find_open_entry(tx, arrival) is not None:
         return []
+    posts: list[dict[str, str]] = []
     newest = [event.message for event in events.list_messages(tx, current.no, limit=MAX_CARRIED_POSTS)]
-    posts = takewhile(_is_post, reversed([message for message in newest if message is not None]))
-    return [_quote_post(message) for message in posts][::-1]
-
-
-def _is_post(message: Message) -> bool:
-    return find_sent_by(message.extra) is not None
-
-
-def _quote_post(message: Message) -> dict[str, str]:
-    sent_by = find_sent_by(message.extra)
-    return {"author": describe_author(sent_by) if sent_by else "you", "text": message.text}
+    for message in reversed([message for message in newest if message is not None]):
+        sent_by = find_sent_by(message.extra)
+        if sent_by is None:
+            break
+        posts.append({"author": describe_author(sent_by), "text": message.text})
+    return posts[::-1]

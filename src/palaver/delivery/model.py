@@ -6,12 +6,12 @@ it, so that no adapter has to.
 
 The states of an account:
 
-    off ──▶ connecting ──▶ live ──▶ deaf      nothing was heard from the platform for too long
-                 ▲          │        │
-                 ├──────────┴────────┘        after a pause
-                 ├──▶ linking ──▶ live        until an owner has linked it: scanned a code with their phone
-                 └──▶ refused                 by the platform, or by its settings; tried again every ten minutes, or
-                                              when an owner asks for it
+    off ──▶ connecting ──▶ live ──▶ unresponsive      nothing was heard from the platform for too long
+                 ▲          │            │
+                 ├──────────┴────────────┘            after a pause
+                 ├──▶ linking ──▶ live                until an owner has linked it: scanned a code with their phone
+                 └──▶ refused                         by the platform, or by its settings; tried again every ten
+                                                      minutes, or when an owner asks for it
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -69,6 +71,10 @@ class Capabilities:
     edit_pace: Pace = Pace(1.5)  # of a growing message, per chat
     key_lifetime: timedelta = timedelta(0)  # how long a message that is sent again with the same key arrives once
 
+    def recognizes_key(self, sent_at: int, now: int) -> bool:
+        """Return whether a message that was first sent then arrives only once, if it is sent again with its key."""
+        return now - sent_at < self.key_lifetime // timedelta(microseconds=1)
+
 
 def measure_length(text: str, unit: LengthUnit) -> int:
     """Return the length of a text in a platform's unit."""
@@ -88,17 +94,17 @@ class AccountState(StrEnum):
     CONNECTING = "connecting"
     LIVE = "live"  # it receives and sends
     LINKING = "linking"  # it waits until an owner scans a code, or types it, on their phone
-    DEAF = "deaf"  # connected, but nothing was heard for too long; it is connected again
+    UNRESPONSIVE = "deaf"  # connected, but nothing was heard for too long; it is connected again
     REFUSED = "refused"  # by the platform, or because of its settings: the owner has to fix something
 
 
 STATE_LABELS = {
-    AccountState.OFF: "not running",
-    AccountState.CONNECTING: "connecting",
-    AccountState.LIVE: "connected",
-    AccountState.LINKING: "waiting to be linked",
-    AccountState.DEAF: "not responding, connecting again",
-    AccountState.REFUSED: "needs attention",
+    AccountState.OFF: say("delivery.not_running", "not running"),
+    AccountState.CONNECTING: say("delivery.connecting", "connecting"),
+    AccountState.LIVE: say("delivery.connected", "connected"),
+    AccountState.LINKING: say("delivery.waiting_linked", "waiting to be linked"),
+    AccountState.UNRESPONSIVE: say("delivery.not_responding_connecting_again", "not responding, connecting again"),
+    AccountState.REFUSED: say("delivery.needs_attention", "needs attention"),
 }
 
 

@@ -18,6 +18,7 @@ from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, WorkKind, Write, write_kind
 from palaver.core.errors import LeaseLost, StoreError, TargetUnreachable
+from palaver.core.tasks import cancel_tasks
 from palaver.delivery import previews_table as previews, sender, table as deliveries
 from palaver.delivery.pace import Pacer, Pacers
 from palaver.delivery.parts import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
@@ -92,10 +93,7 @@ class Outbox:
             await self._send_loop  # not canceled: what it has just claimed must not be forgotten
         if self._active_sends:
             await asyncio.wait(self._active_sends, timeout=grace_seconds)
-        rest = [*self._active_sends, *([self._recovery_loop] if self._recovery_loop is not None else [])]
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        await cancel_tasks([*self._active_sends, *([self._recovery_loop] if self._recovery_loop is not None else [])])
         await self._previews.stop()
 
     # -- recovery ------------------------------------------------------------------------------------------
@@ -204,7 +202,7 @@ class Outbox:
                 return True
             if found.state is DeliveryState.SENDING:
                 return False
-            deliveries.fail_part(tx, found.delivery_no, part_key[1], str(error), now)
+            deliveries.fail_part(tx, found.delivery_no, part_key[1], error.text, now)
             if isinstance(error, TargetUnreachable):
                 deliveries.mark_target_dead(tx, found.address, str(error), now)
             return True

@@ -6,6 +6,7 @@ Renders them, decides what follows from an attempt to send one, and stores that 
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import Delivery
     from palaver.sessions.speech import Attachment
 
+
+log = logging.getLogger(__name__)
 
 MAX_TEXT_PARTS = 100  # messages of one answer in a chat; the rest is read on the web
 RENDER_SECONDS = 20.0  # for the messages of one answer
@@ -64,7 +67,8 @@ async def render_text(adapter: Adapter, markdown: str) -> list[str]:
             return await asyncio.to_thread(_render, adapter, markdown)
     except TimeoutError:
         raise SendRejected("This answer took too long to prepare for the platform.") from None
-    except Exception as error:
+    except Exception as error:  # an adapter may fail in any way, and then it would fail again
+        log.exception("answer_not_rendered", extra={"platform": adapter.platform})
         raise SendRejected(f"This answer couldn't be prepared for the platform ({type(error).__name__}).") from error
 
 
@@ -99,13 +103,6 @@ def _format_unsent_file(file: Attachment, limit: int) -> str:
     return f"(The file “{name}” {reason}. Open the conversation on the web to get it.)"
 
 
-def is_key_recognized(part: DeliveryPart, capabilities: Capabilities, now: int) -> bool:
-    """Whether the platform still recognizes the key of a part that may have arrived, and would not deliver it twice."""
-    if part.first_sent_at is None:
-        return True
-    return now - part.first_sent_at < capabilities.key_lifetime // timedelta(microseconds=1)
-
-
 def decide_outcome(
     before: DeliveryPart,
     error: DeliveryError | None,
@@ -122,12 +119,12 @@ def decide_outcome(
     `before` is the part as it was before the attempt. `has_progress` says that an earlier part has arrived since the
     attempts were counted.
     """
-    marked = replace(before, first_sent_at=before.first_sent_at or sent_at)
+    first_sent_at = before.first_sent_at or sent_at
     attempts = 1 if has_progress else attempt
     state, next_step = decide_part_outcome(
         error,
         is_edit=before.edits_id is not None,
-        is_key_recognized=is_key_recognized(marked, capabilities, now),
+        is_key_recognized=capabilities.recognizes_key(first_sent_at, now),
         is_last_attempt=attempts >= MAX_DELIVERY_ATTEMPTS,
     )
     # What the platform has refused with certainty has not arrived by this attempt.
@@ -135,9 +132,9 @@ def decide_outcome(
     part = replace(
         before,
         state=state,
-        first_sent_at=marked.first_sent_at if is_uncertain or error is None else before.first_sent_at,
+        first_sent_at=first_sent_at if is_uncertain or error is None else before.first_sent_at,
         sent_message_id=message_id if error is None else None,
-        error=None if error is None else str(error),
+        error=None if error is None else error.text,
     )
     if next_step is NextStep.SEND_AS_NEW:
         part = replace(part, edits_id=None, first_sent_at=None, error=None)
@@ -145,13 +142,13 @@ def decide_outcome(
         part=part,
         next_step=next_step,
         error=error,
-        retry_delay=_compute_delay(attempts, error) if next_step is NextStep.RETRY else timedelta(0),
+        retry_delay=_compute_retry_delay(attempts, error) if next_step is NextStep.RETRY else timedelta(0),
         attempts=attempts,
         refused_preview_id=before.edits_id if next_step is NextStep.SEND_AS_NEW else None,
     )
 
 
-def _compute_delay(attempt: int, error: DeliveryError | None) -> timedelta:
+def _compute_retry_delay(attempt: int, error: DeliveryError | None) -> timedelta:
     seconds = error.retry_after if isinstance(error, SendRetryable) else None
     return compute_retry_delay(attempt, retry_after=None if seconds is None else timedelta(seconds=seconds))
 

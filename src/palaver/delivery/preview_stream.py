@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from contextlib import aclosing
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import escape_markdown
@@ -16,6 +15,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, PalaverError, SendRejected, SendRetryable, SendUncertain, StoreError
 from palaver.core.ids import PersonId
+from palaver.core.tasks import cancel_tasks, wait_for_event
 from palaver.delivery import previews_table as previews
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.live.feed_events import DraftGrew
@@ -84,7 +84,7 @@ def render_preview(adapter: Adapter, pieces: Sequence[Piece]) -> str:
 
 
 def can_show_activity(capabilities: Capabilities) -> bool:
-    """Whether people can see on a platform that the agent is at work."""
+    """Return whether people can see on a platform that the agent is at work."""
     return bool(capabilities.typing_seconds or capabilities.can_react)
 
 
@@ -157,9 +157,7 @@ class PreviewStream:
             try:
                 await self._stopped.wait()
             finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await cancel_tasks(tasks)
 
     # -- typing --------------------------------------------------------------------------------------------
 
@@ -203,17 +201,14 @@ class PreviewStream:
         try:
             async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
                 await call
-        except Exception as error:  # noqa: BLE001  (the sign is only a courtesy)
+        except Exception as error:  # noqa: BLE001  (an adapter may fail in any way, and the sign is only a courtesy)
             log.debug("typing_failed", extra={**self._fields, "error": str(error)})
             return error
         return None
 
     async def _wait_for_stop(self, seconds: float) -> bool:
         """Wait, but not longer than the turn runs; return whether it has ended."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopped.wait()
-        return self._stopped.is_set()
+        return await wait_for_event(self._stopped, seconds)
 
     # -- the draft -----------------------------------------------------------------------------------------
 
@@ -227,9 +222,6 @@ class PreviewStream:
                             self._draft = Draft()
                         self._draft.extend(item.pieces)
                         self._draft_changed.set()
-
-    async def _render(self) -> str:
-        return await asyncio.to_thread(render_preview, self.adapter, list(self._draft.pieces))
 
     async def _wait_for_draft(self) -> None:
         """Wait until there is more to show, or the turn has ended."""
@@ -256,7 +248,7 @@ class PreviewStream:
             if self._stopped.is_set():
                 return
             self._draft_changed.clear()  # from here on a change is shown by the next round
-            body = await self._render()
+            body = await asyncio.to_thread(render_preview, self.adapter, list(self._draft.pieces))
             if not body or (body == self._shown_body and not self._uses_native_stream):
                 continue
             self._pacer.take_edit(chat_id)
@@ -310,9 +302,9 @@ class PreviewStream:
 
     async def _send_first(self, body: str) -> bool:
         """Send the growing message; return False if that is not possible, or the turn has ended."""
-        if self._preview is not None and not self._is_key_recognized(self._preview):
+        now = to_micros(self._store.clock.now())
+        if self._preview is not None and not self.adapter.capabilities.recognizes_key(self._preview.created_at, now):
             return False  # a process died while it was being sent: it may be there
-        now = self._now()
         crash_point("preview.before_save")
         preview = await self._engine.arun(
             Write(lambda tx: previews.add_preview(tx, self.turn, self._owner, now, is_owner_dead))
@@ -327,7 +319,8 @@ class PreviewStream:
             if not isinstance(error, SendUncertain) and self._preview is None:
                 await self._engine.arun(Write(lambda tx: previews.delete_unsent(tx, preview.no, self._owner)))
             raise
-        except Exception as error:  # it may have arrived
+        except Exception as error:  # platform libraries raise errors of their own; it may have arrived
+            log.exception("adapter_failed", extra=self._fields)
             raise SendUncertain(f"Unexpected error while sending ({type(error).__name__}).") from error
         crash_point("preview.sent")
         if message_id is None:
@@ -335,10 +328,6 @@ class PreviewStream:
         self._preview = await self._engine.arun(Write(lambda tx: previews.save_sent(tx, self.turn, message_id, now)))
         crash_point("preview.id_saved")
         return self._preview is not None and self._preview.owner == self._owner  # else another process goes on with it
-
-    def _is_key_recognized(self, preview: Preview) -> bool:
-        age = timedelta(microseconds=self._now() - preview.created_at)
-        return age < self.adapter.capabilities.key_lifetime
 
     def _build_message(self, body: str) -> OutgoingMessage:
         buttons = (Button("Stop", f"stop:{self.turn.id}"),) if self.adapter.capabilities.max_buttons else ()
@@ -350,6 +339,3 @@ class PreviewStream:
             buttons=buttons,
             is_preview=True,
         )
-
-    def _now(self) -> int:
-        return to_micros(self._store.clock.now())

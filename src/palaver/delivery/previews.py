@@ -18,6 +18,7 @@ from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, StoreError
+from palaver.core.tasks import BackgroundTasks, cancel_tasks
 from palaver.delivery import previews_table as previews
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.delivery.preview_stream import CALL_TIMEOUT_SECONDS, PreviewStream, can_show_activity
@@ -69,7 +70,7 @@ class Previews:
         self._streams: dict[int, PreviewStream] = {}  # by turn number
         self._ended: OrderedDict[int, None] = OrderedDict()  # turn numbers whose answer is on its way
         self._removals: dict[int, asyncio.Task[None]] = {}  # of leftovers, by the number of the preview
-        self._reaction_removals: set[asyncio.Task[None]] = set()
+        self._reaction_removals = BackgroundTasks("palaver-reaction-removal")
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
@@ -90,12 +91,8 @@ class Previews:
             await self._loop
         await asyncio.gather(*(self._end_stream(turn_no) for turn_no in list(self._streams)))
         await self._release_previews()
-        if self._reaction_removals:
-            await asyncio.wait(self._reaction_removals, timeout=END_SECONDS)
-        rest = [*self._removals.values(), *self._reaction_removals]
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        await self._reaction_removals.end(END_SECONDS)
+        await cancel_tasks(self._removals.values())
 
     async def _release_previews(self) -> None:
         def find_none(tx: Transaction) -> bool | None:
@@ -182,10 +179,7 @@ class Previews:
     # -- reactions -----------------------------------------------------------------------------------------
 
     def _start_reaction_removal(self, stream: PreviewStream, adding: asyncio.Task[Exception | None]) -> None:
-        name = f"palaver-reaction-removal-{stream.turn.id}"
-        task = asyncio.create_task(self._remove_reaction(stream, adding), name=name)
-        self._reaction_removals.add(task)
-        task.add_done_callback(self._reaction_removals.discard)
+        self._reaction_removals.start(self._remove_reaction(stream, adding))
 
     async def _remove_reaction(self, stream: PreviewStream, adding: asyncio.Task[Exception | None]) -> None:
         """Take back the reaction that has shown that a message is being answered."""
@@ -203,7 +197,7 @@ class Previews:
                         return
             except SendRejected:
                 return
-            except Exception as error:  # noqa: BLE001  (it is only a courtesy)
+            except Exception as error:  # noqa: BLE001  (an adapter may fail in any way, and it is only a courtesy)
                 log.debug("reaction_not_removed", extra={"turn": turn.id, "error": str(error)})
 
     # -- leftovers -----------------------------------------------------------------------------------------
@@ -214,7 +208,7 @@ class Previews:
         try:
             async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
                 await self._delete_message(adapter, preview)
-        except Exception as error:
+        except Exception as error:  # an adapter may fail in any way
             is_old = self._now() - preview.created_at > MAX_LEFTOVER_AGE // timedelta(microseconds=1)
             can_retry = isinstance(error, SendRetryable | TimeoutError) and not is_old
             log.warning("preview_not_deleted", extra={**fields, "error": str(error), "retry": can_retry})
@@ -235,8 +229,7 @@ class Previews:
         message = OutgoingMessage(key=preview.key, address=address, body=body)
         message_id = preview.message_id
         if message_id is None:
-            lifetime = capabilities.key_lifetime // timedelta(microseconds=1)
-            if self._now() - preview.created_at >= lifetime:
+            if not capabilities.recognizes_key(preview.created_at, self._now()):
                 log.warning("preview_lost", extra={"platform": adapter.platform, "preview": preview.key})
                 return
             message_id = await adapter.send(message)  # returns the id of the message that has arrived with this key
@@ -252,5 +245,5 @@ class Previews:
 
 
 def _can_show(capabilities: Capabilities) -> bool:
-    """Whether people can see on a platform that an answer is being written."""
+    """Return whether people can see on a platform that an answer is being written."""
     return bool(capabilities.can_edit or capabilities.has_native_stream or can_show_activity(capabilities))

@@ -11,9 +11,9 @@ released it. So an edit of a process that was paused cannot replace the answer, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.engines.base import list_columns
+from palaver.core.columns import Columns
 from palaver.core.ids import SessionId, TurnId
 from palaver.core.text import make_storable
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
@@ -50,20 +50,12 @@ class Preview:
     has_delivery: bool = False  # the answer itself was sent to this address, as another message
 
     def can_be_claimed(self, owner: str, is_owner_dead: Callable[[str], bool]) -> bool:
-        """Whether no process other than `owner` can be editing the message. Without a known id, none can."""
+        """Return whether no process other than `owner` can be editing the message. Without a known id, none can."""
         return self.message_id is None or self.owner in {None, owner} or is_owner_dead(self.owner)
 
 
-class _PreviewColumns(NamedTuple):
-    no: int
-    key: str
-    address: str
-    message_id: str | None
-    created_at: int
-    owner: str | None
-
-
-_COLUMNS = list_columns(_PreviewColumns, "p")
+_COLUMNS: Final = Columns(Preview, without=("address", "has_delivery"))
+_SELECTED: Final = f"{_COLUMNS.format_select('p')}, p.address"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +100,7 @@ def load_answered_turn(tx: Transaction, turn_no: int) -> AnsweredTurn | None:
 
 
 def find_preview(tx: Transaction, turn_no: int, lock: str = "") -> Preview | None:
-    row = tx.fetch_one(f"SELECT {_COLUMNS} FROM preview p WHERE p.turn_no = $1 {lock}", turn_no)
+    row = tx.fetch_one(f"SELECT {_SELECTED} FROM preview p WHERE p.turn_no = $1 {lock}", turn_no)
     return _preview_from_row(row) if row else None
 
 
@@ -140,7 +132,7 @@ def release_previews(tx: Transaction, owner: str) -> None:
 
 
 def has_owner(tx: Transaction, owner: str) -> bool:
-    """Whether a process owns a preview."""
+    """Return whether a process owns a preview."""
     return tx.fetch_one("SELECT 1 FROM preview WHERE owner = $1 LIMIT 1", owner) is not None
 
 
@@ -202,7 +194,7 @@ def _is_stray(tx: Transaction, turn_no: int, key: str, message_id: str) -> bool:
 
 
 def has_unknown_id(tx: Transaction, key: str, account: AccountKey) -> bool:
-    """Whether there is a preview with this key of which it is unknown whether it has arrived."""
+    """Return whether there is a preview with this key of which it is unknown whether it has arrived."""
     return (
         tx.fetch_one(
             "SELECT 1 FROM preview WHERE platform = $1 AND account = $2 AND key = $3 AND message_id IS NULL",
@@ -226,7 +218,7 @@ def delete_unsent(tx: Transaction, no: int, owner: str) -> None:
 def list_leftovers(tx: Transaction, account: AccountKey) -> list[Preview]:
     """Return the previews of an account whose turn has ended, and that no delivery will take over."""
     rows = tx.fetch_all(
-        f"SELECT {_COLUMNS}, d.no FROM preview p LEFT JOIN turn t ON t.no = p.turn_no"
+        f"SELECT {_SELECTED}, d.no FROM preview p LEFT JOIN turn t ON t.no = p.turn_no"
         " LEFT JOIN delivery d ON d.turn_no = p.turn_no AND d.address = p.address"
         " WHERE p.platform = $1 AND p.account = $2 AND (t.no IS NULL OR t.state NOT IN ('queued', 'running'))"
         " AND (d.no IS NULL OR d.state NOT IN ('pending', 'sending'))",
@@ -235,9 +227,9 @@ def list_leftovers(tx: Transaction, account: AccountKey) -> list[Preview]:
     return [_preview_from_row(row, has_delivery=delivery_no is not None) for *row, delivery_no in rows]
 
 
-def _preview_from_row(values: Iterable[Any], *, has_delivery: bool = False) -> Preview:
-    row = _PreviewColumns._make(values)
-    return Preview(**row._asdict() | {"address": Address.from_text(row.address)}, has_delivery=has_delivery)
+def _preview_from_row(row: Iterable[Any], *, has_delivery: bool = False) -> Preview:
+    *values, address = row
+    return _COLUMNS.decode(tuple(values), address=Address.from_text(address), has_delivery=has_delivery)
 
 
 PERSON_DATA: Final = (PersonColumn("preview", "address", merge=Stays("belongs to an address"), erase=EraseAt.START),)

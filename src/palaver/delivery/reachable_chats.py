@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.people.model import Principal
     from palaver.sessions.context import Redactor
-    from palaver.sessions.delivery import AccountKey
     from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
     from palaver.sessions.targets import DeliveryTarget
 
@@ -301,7 +300,10 @@ def _find_where_written(tx: Transaction, rules: SendingRules, target: DeliveryTa
     """Return a chat in which this person has written; for an owner, in which any person has."""
     member_id = None if rules.is_owner else rules.principal.person_id
     lanes = chat_lanes.list_lanes_in_chat(tx, rules.config.agent, _get_chat(target), member_id)
-    source = _choose_lane([lane for lane in lanes if rules.is_owner or _is_own_or_group(lane)], target)
+    # Not to direct messages of several people.
+    source = _choose_lane(
+        [lane for lane in lanes if rules.is_owner or _is_group(lane.source) or not lane.shared], target
+    )
     return None if source is None else _make_chat(source)
 
 
@@ -328,16 +330,11 @@ def _find_for_owner(tx: Transaction, rules: SendingRules, target: DeliveryTarget
         source = decode_source(identity.dm_source)
         if _get_chat(make_target(source)) == _get_chat(target):
             return _make_chat(replace(source, thread_id=target.thread_id))
-    if (target.platform, target.account) not in _list_accounts(tx, rules):
-        return None
-    return _make_unknown_chat(target, "")
-
-
-def _list_accounts(tx: Transaction, rules: SendingRules) -> set[AccountKey]:
-    """List our accounts on platforms: set up by the operator, or run by some process now."""
     rows = platform_accounts.list_accounts(tx)
     running = {(row.platform, row.account) for row in rows if row.is_held(rules.now, is_owner_dead)}
-    return running.union(rules.config.chat_accounts)
+    if (target.platform, target.account) not in running.union(rules.config.chat_accounts):
+        return None
+    return _make_unknown_chat(target, "")
 
 
 # ---- places ----------------------------------------------------------------------------------------------------
@@ -349,11 +346,6 @@ def _get_chat(target: DeliveryTarget) -> tuple[str, str, str]:
 
 def _is_group(source: SessionSource) -> bool:
     return source.chat_type is not ChatType.DM
-
-
-def _is_own_or_group(lane: chat_lanes.ChatLane) -> bool:
-    """Whether a person who belongs to a lane may send to its chat: not to direct messages of several people."""
-    return _is_group(lane.source) or not lane.shared
 
 
 def _choose_lane(lanes: list[chat_lanes.ChatLane], target: DeliveryTarget) -> SessionSource | None:

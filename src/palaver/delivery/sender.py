@@ -34,7 +34,6 @@ from palaver.delivery.parts import (
     build_parts,
     decide_outcome,
     finish_delivery,
-    is_key_recognized,
     save_outcome,
 )
 from palaver.media import table as attachments
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from palaver.delivery.previews_table import AnsweredTurn, Preview
     from palaver.delivery.table import DeliveryLease
     from palaver.media.attachments import Attachments
-    from palaver.sessions.speech import Attachment
     from palaver.sessions.store import SessionStore
 
 LEASE_SECONDS = 60.0
@@ -87,7 +85,9 @@ class DeliverySender:
     async def run(self) -> None:
         """Send what is left of the delivery, and store every outcome."""
         try:
-            await self._load_turn()
+            if (turn_no := self._delivery.turn_no) is not None:
+                load = Read(lambda tx: previews.load_answered_turn(tx, turn_no), is_quick=True)
+                self._turn = await self._engine.arun(load)
             is_marked = False
             if not self._parts:
                 is_marked = await self._prepare_parts()
@@ -101,13 +101,6 @@ class DeliverySender:
         except StoreError as error:  # it stays `sending`, and is recovered when the lease has expired
             log.error("delivery_outcome_not_saved", extra={"delivery": self._delivery.id, "error": str(error)})
 
-    async def _load_turn(self) -> None:
-        turn_no = self._delivery.turn_no
-        if turn_no is not None:
-            self._turn = await self._engine.arun(
-                Read(lambda tx: previews.load_answered_turn(tx, turn_no), is_quick=True)
-            )
-
     def _find_next_part(self) -> DeliveryPart | None:
         """Return the first part that is not sent yet. One that failed after it was sent stays failed."""
         open_states = {DeliveryState.PENDING, DeliveryState.SENDING}
@@ -117,7 +110,8 @@ class DeliverySender:
 
     async def _prepare_parts(self) -> bool:
         """Store the parts of the delivery; return whether the first of them is marked as `sending`."""
-        files = await self._load_files()
+        ids = self._delivery.attachment_ids
+        files = await self._engine.arun(Read(lambda tx: attachments.list_by_id(tx, ids))) if ids else []
         preview = self._turn.preview if self._turn and self._turn.preview else None
         if preview is not None and preview.address != self._delivery.address:
             preview = None
@@ -155,18 +149,14 @@ class DeliverySender:
             return False
         return preview.can_be_claimed(self.lease.owner, is_owner_dead)
 
-    async def _load_files(self) -> list[tuple[int, Attachment]]:
-        ids = self._delivery.attachment_ids
-        return await self._engine.arun(Read(lambda tx: attachments.list_by_id(tx, ids))) if ids else []
-
     async def _find_lost_preview(self, preview: Preview, first: DeliveryPart) -> Preview | None:
         """Find out the id of a preview whose process has died, where the platform recognizes its key.
 
         Sending it again returns the id of the message that has arrived, or sends the message now. Otherwise the answer
         becomes a message of its own, and the preview may stay beside it.
         """
-        lifetime = self._adapter.capabilities.key_lifetime.total_seconds() * 1e6
-        if self._now() - preview.created_at >= lifetime or not self._adapter.capabilities.can_edit:
+        capabilities = self._adapter.capabilities
+        if not capabilities.recognizes_key(preview.created_at, self._now()) or not capabilities.can_edit:
             log.warning("preview_lost", extra={"delivery": self._delivery.id, "platform": self._adapter.platform})
             return preview
         claimed = await self._claim_preview()
@@ -190,7 +180,8 @@ class DeliverySender:
             return claimed
         except DeliveryError:
             raise
-        except Exception as error:  # it has a key: it can be sent again
+        except Exception as error:  # platform libraries raise errors of their own; it has a key, and can be sent again
+            log.exception("adapter_failed", extra={"platform": self._adapter.platform, "delivery": self._delivery.id})
             raise SendUncertain(f"Unexpected error while sending ({type(error).__name__}).") from error
 
     async def _claim_preview(self) -> Preview | None:
@@ -207,7 +198,7 @@ class DeliverySender:
         now = self._now()
         outcome = decide_outcome(
             DeliveryPart(no=1, body=""),
-            error if isinstance(error, SendRejected | SendRetryable) else SendRetryable(str(error)),
+            error if isinstance(error, SendRejected | SendRetryable) else SendRetryable(error.text),
             attempt=self._delivery.attempt,
             sent_at=now,
             capabilities=self._adapter.capabilities,
@@ -221,7 +212,11 @@ class DeliverySender:
     async def _send_part(self, part: DeliveryPart, *, is_marked: bool) -> bool:
         """Send a part, and store its outcome; return whether the next part is marked as `sending`."""
         if not is_marked:
-            if part.edits_id is None and not is_key_recognized(part, self._adapter.capabilities, self._now()):
+            if (
+                part.edits_id is None
+                and part.first_sent_at is not None
+                and not self._recognizes_key(part.first_sent_at)
+            ):
                 return await self._save_outcome(part, SendUncertain(part.error or STOPPED_WHILE_SENDING), None, 0)
             await self._wait_for_pace()
             await self._mark(part)
@@ -246,7 +241,8 @@ class DeliverySender:
         fields = {"platform": self._adapter.platform, "delivery": self._delivery.id, "part": part.no}
         try:
             message = await self._build_message(part)
-            async with asyncio.timeout(_compute_timeout(message.file)):
+            upload_seconds = message.file.size / MIN_UPLOAD_BYTES_PER_SECOND if message.file else 0
+            async with asyncio.timeout(SEND_TIMEOUT_SECONDS + upload_seconds):
                 if part.edits_id is not None:
                     await self._adapter.edit(part.edits_id, message)
                     message_id: str | None = part.edits_id
@@ -342,6 +338,9 @@ class DeliverySender:
             fields = {"delivery": self._delivery.id, "part": outcome.part.no, "platform": self._adapter.platform}
             log.warning("delivery_uncertain", extra=fields)
 
+    def _recognizes_key(self, sent_at: int) -> bool:
+        return self._adapter.capabilities.recognizes_key(sent_at, self._now())
+
     # -- pace and lease ------------------------------------------------------------------------------------
 
     def _try_take_pace(self) -> bool:
@@ -356,11 +355,11 @@ class DeliverySender:
         while not self._try_take_pace():
             wait = self._pacer.compute_wait(self._chat_id)
             if wait > MAX_PACE_WAIT_SECONDS:
-                await self.postpone(wait)
+                await self._postpone(wait)
                 raise _Ended
             await asyncio.sleep(wait)
 
-    async def postpone(self, seconds: float) -> None:
+    async def _postpone(self, seconds: float) -> None:
         """Give the delivery back, to be sent later; this is no attempt."""
         due_at = self._now() + round(seconds * 1e6)
         attempts = 0 if self._has_progress else self._delivery.attempt - 1
@@ -382,7 +381,3 @@ class DeliverySender:
 
 class _Ended(Exception):
     """The delivery has ended or goes on later, and that is stored."""
-
-
-def _compute_timeout(file: OutgoingFile | None) -> float:
-    return SEND_TIMEOUT_SECONDS + (file.size / MIN_UPLOAD_BYTES_PER_SECOND if file else 0)

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.core.engines.base import list_columns
+from palaver.core.columns import Columns
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, new_delivery_id
 from palaver.core.text import make_storable
+from palaver.core.texts import load_text, store_text
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries, log_table as events
 from palaver.sessions.delivery import (
@@ -45,35 +47,16 @@ _UNREACHABLE = "This address can no longer be reached: {reason}"
 # -- parts --------------------------------------------------------------------------------------------------
 
 
-class _PartColumns(NamedTuple):
-    part_no: int
-    body: str
-    attachment_no: int | None
-    edits_id: str | None
-    state: str
-    first_sent_at: int | None
-    sent_message_id: str | None
-    error: str | None
+_PART_COLUMNS: Final = Columns(DeliveryPart, without=("no",))
 
 
 def list_parts(tx: Transaction, delivery_no: int) -> list[DeliveryPart]:
     """Return the parts of a delivery in order; none if it was never sent."""
+    columns = _PART_COLUMNS.format_select()
     rows = tx.fetch_all(
-        f"SELECT {list_columns(_PartColumns)} FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no", delivery_no
+        f"SELECT {columns}, part_no FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no", delivery_no
     )
-    return [
-        DeliveryPart(
-            no=row.part_no,
-            body=row.body,
-            attachment_no=row.attachment_no,
-            edits_id=row.edits_id,
-            state=DeliveryState(row.state),
-            first_sent_at=row.first_sent_at,
-            sent_message_id=row.sent_message_id,
-            error=row.error,
-        )
-        for row in map(_PartColumns._make, rows)
-    ]
+    return [_PART_COLUMNS.decode(tuple(row), no=no) for *row, no in rows]
 
 
 def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) -> None:
@@ -107,7 +90,7 @@ def save_outcome(tx: Transaction, delivery_no: int, part: DeliveryPart) -> None:
         part.edits_id,
         part.first_sent_at,
         None if part.sent_message_id is None else make_storable(part.sent_message_id),
-        None if part.error is None else make_storable(part.error),
+        None if part.error is None else make_storable(store_text(part.error)),
     )
 
 
@@ -156,8 +139,8 @@ _FIND_UNCONFIRMED = """SELECT d.no FROM delivery d JOIN delivery_part p ON p.del
 
 def find_unconfirmed(tx: Transaction, account: AccountKey, delivery_id: str, part_no: int) -> int | None:
     """Return the number of the delivery if this part of it may have arrived, and it is not known that it has."""
-    rows = tx.fetch_all(_FIND_UNCONFIRMED, delivery_id, *map(str, account), part_no)
-    return next((no for (no,) in rows), None)
+    no: int | None = fetch_value(tx, _FIND_UNCONFIRMED, delivery_id, *map(str, account), part_no)
+    return no
 
 
 class TakenPart(NamedTuple):
@@ -191,13 +174,13 @@ def fail_part(tx: Transaction, delivery_no: int, part_no: int, error: str, now: 
         " WHERE delivery_no = $1 AND part_no = $2",
         delivery_no,
         part_no,
-        make_storable(error),
+        make_storable(store_text(error)),
     )
     tx.execute(
         "UPDATE delivery SET state = 'failed', error = $2, ended_at = $3"
         " WHERE no = $1 AND state IN ('sent', 'uncertain')",
         delivery_no,
-        make_storable(error),
+        make_storable(store_text(error)),
         now,
     )
 
@@ -240,8 +223,8 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
     """Queue a delivery behind everything on its way to the same address; to a dead target it fails at once."""
     tx.lock_name(new.address)
     delivery_id = new_delivery_id()
-    reasons = tx.fetch_all("SELECT reason FROM dead_target WHERE address = $1", new.address)
-    error = next((_UNREACHABLE.format(reason=reason) for (reason,) in reasons), None)
+    reason = fetch_value(tx, "SELECT reason FROM dead_target WHERE address = $1", new.address)
+    error = None if reason is None else _UNREACHABLE.format(reason=reason)
     tx.execute(
         "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
         " account, attachment_ids, buttons, message_seq, due_at, error, ended_at)"
@@ -298,8 +281,8 @@ def find_next_due(tx: Transaction, accounts: Sequence[AccountKey]) -> int | None
     """Return when the next delivery of one of these accounts is due."""
     select = """SELECT MIN(due_at) FROM delivery
         WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL"""
-    times = [due_at for account in accounts for (due_at,) in tx.fetch_all(select, *account)]
-    return min((int(due_at) for due_at in times if due_at is not None), default=None)
+    times: list[int | None] = [fetch_value(tx, select, *account) for account in accounts]
+    return min((due_at for due_at in times if due_at is not None), default=None)
 
 
 def claim_due(
@@ -335,10 +318,12 @@ def _lease_from_row(tx: Transaction, row: Row, owner: str) -> DeliveryLease:
 
 def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int, *, error: str | None = None) -> None:
     """Record that a delivery was sent, has failed or is uncertain, and make the next one at its address due."""
-    row = tx.fetch_one(f"SELECT address FROM delivery WHERE {_HAS_LEASE}", *_make_lease_params(lease))
-    if row is None:
+    # As it is now: the chat may have moved.
+    address: str | None = fetch_value(
+        tx, f"SELECT address FROM delivery WHERE {_HAS_LEASE}", *_make_lease_params(lease)
+    )
+    if address is None:
         raise LeaseLost
-    (address,) = row  # as it is now: the chat may have moved
     tx.lock_name(address)
     finished = tx.execute(
         "UPDATE delivery SET state = $4, ended_at = $5, error = $6, due_at = NULL,"
@@ -346,7 +331,7 @@ def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int
         *_make_lease_params(lease),
         state.value,
         now,
-        None if error is None else make_storable(error),
+        None if error is None else make_storable(store_text(error)),
     )
     if not finished:
         raise LeaseLost
@@ -365,7 +350,7 @@ def retry_later(
         f" lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
         *_make_lease_params(lease),
         due_at,
-        None if error is None else make_storable(error),
+        None if error is None else make_storable(store_text(error)),
         lease.delivery.attempt if attempts is None else attempts,
     )
     if not changed:
@@ -388,7 +373,7 @@ _IS_POSTPONED = """platform = $1 AND account = $2 AND state = 'pending' AND due_
 
 
 def has_postponed(tx: Transaction, accounts: Sequence[AccountKey], now: int) -> bool:
-    """Whether a delivery is due in the future only because the clock was set back."""
+    """Return whether a delivery is due in the future only because the clock was set back."""
     rows = (
         tx.fetch_one(f"SELECT 1 FROM delivery WHERE {_IS_POSTPONED} LIMIT 1", *_make_postponed_params(now, account))
         for account in accounts
@@ -418,7 +403,7 @@ def mark_target_dead(tx: Transaction, address: str, reason: str, now: int) -> in
         "INSERT INTO dead_target (address, reason, marked_at) VALUES ($1, $2, $3)"
         " ON CONFLICT (address) DO UPDATE SET reason = excluded.reason, marked_at = excluded.marked_at",
         address,
-        make_storable(reason),
+        make_storable(str(reason)),
         now,
     )
     return tx.execute(
@@ -460,7 +445,7 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
         delivery_id=delivery_id,
         platform=platform,
         previous_state=state,
-        error=error,
+        error=None if error is None else str(load_text(error)),
     )
     tx.lock_name(address)
     reopened = tx.execute(
@@ -480,7 +465,7 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
 def restore_order(tx: Transaction, address: str, now: int) -> None:
     """Make only the first open delivery at an address due, not before the one that was due would have been."""
     at_address = "address = $1 AND state IN ('pending', 'sending')"
-    [(last_due,)] = tx.fetch_all(f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)
+    last_due = fetch_value(tx, f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)
     tx.execute(f"UPDATE delivery SET due_at = NULL WHERE {at_address} AND state = 'pending'", address)
     if tx.fetch_one(f"SELECT 1 FROM delivery WHERE {at_address} AND state = 'sending'", address) is None:
         _make_first_due(tx, address, max(now, last_due or 0))
@@ -490,7 +475,7 @@ def restore_order(tx: Transaction, address: str, now: int) -> None:
 
 
 def has_ended_notice_before(tx: Transaction, before: int) -> bool:
-    """Whether there is an ended delivery outside of conversations from before a moment."""
+    """Return whether there is an ended delivery outside of conversations from before a moment."""
     select = "SELECT 1 FROM delivery WHERE session_no IS NULL AND ended_at IS NOT NULL AND ended_at < $1 LIMIT 1"
     return tx.fetch_one(select, before) is not None
 

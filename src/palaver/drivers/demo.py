@@ -147,7 +147,7 @@ class DemoAgent(SingleModelAgent):
 
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         """Answer the last message."""
-        prompt_tokens = _count_prompt_tokens(request)
+        prompt_tokens = estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
         call = ModelCall(
             model=DEMO_MODEL,
             provider=DEMO_MODEL,
@@ -163,11 +163,9 @@ class DemoAgent(SingleModelAgent):
                     if isinstance(event, TextDelta | ReasoningDelta):
                         output.append(event.text)
                     yield event
-        except BaseException:
-            await held.settle(_build_usage(prompt_tokens, "".join(output)))
-            raise
-        usage = _build_usage(prompt_tokens, "".join(output))
-        await held.settle(usage)
+        finally:  # also when it is stopped
+            usage = _build_usage(prompt_tokens, "".join(output))
+            await held.settle(usage)
         yield UsageReport(usage, held.is_recorded)
 
     async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
@@ -186,7 +184,9 @@ class DemoAgent(SingleModelAgent):
             yield call
             result = await _run_tool(tools[call.name], call, tool_plan.arguments)
             yield result
-            answer = tool_plan.answer.format(result=result.content) if not result.failed else _describe_failure(result)
+            answer = tool_plan.answer.format(result=result.content)
+            if result.failed:
+                answer = f"I tried `{result.name}`, but it failed: {result.content}"
             steering = await request.take_steering()
             answer += "".join(f"\n\nYou also said: “{text}”. Noted." for text in steering)
         async for word in self._yield_words(answer):
@@ -288,14 +288,14 @@ def _plan_reminder(prompt: str, answer: str) -> Callable[[re.Match[str]], _Plan]
     return make_plan
 
 
+def _plan_listing(answer: str) -> Callable[[re.Match[str]], _Plan]:
+    return lambda _match: _Plan(tool_plan=_ToolPlan("list_jobs", {}, answer))
+
+
 def _make_rule(
     pattern: str, make_plan: Callable[[re.Match[str]], _Plan]
 ) -> tuple[re.Pattern[str], Callable[[re.Match[str]], _Plan]]:
     return re.compile(pattern, re.IGNORECASE | re.DOTALL), make_plan
-
-
-def _plan_listing(answer: str) -> Callable[[re.Match[str]], _Plan]:
-    return lambda _match: _Plan(tool_plan=_ToolPlan("list_jobs", {}, answer))
 
 
 # When a reminder comes: `7`, `7:30`, `2h`, `30m`. Each rule has all of them, in the words of its language.
@@ -366,16 +366,8 @@ async def _run_tool(tool: Tool, call: ToolCall, arguments: Mapping[str, str]) ->
         return ToolResult(call.id, call.name, str(error), failed=True)
 
 
-def _describe_failure(result: ToolResult) -> str:
-    return f"I tried `{result.name}`, but it failed: {result.content}"
-
-
 def _format_arguments(arguments: Mapping[str, str]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
-
-
-def _count_prompt_tokens(request: AgentRequest) -> int:
-    return estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
 
 
 def _build_usage(prompt_tokens: int, output: str) -> TurnUsage:

@@ -272,7 +272,6 @@ class _Prompt:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """Return the messages to send to the model."""
         return [*self.system, *self.dialog[self.omitted_count :]]
 
     def omit_until_fits(self, max_tokens: int) -> None:

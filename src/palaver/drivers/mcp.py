@@ -43,8 +43,6 @@ _CONNECTION_ERRORS = (
 
 
 class McpConnection:
-    """A connection to one MCP server."""
-
     def __init__(self, name: str, server: McpServer) -> None:
         self._name = name
         self._toolset = _create_toolset(server)

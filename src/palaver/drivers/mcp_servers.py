@@ -33,8 +33,6 @@ log = logging.getLogger(__name__)
 
 
 class McpServers:
-    """All configured servers and their connections."""
-
     def __init__(self, servers: Mapping[str, McpServer], *, reconnect_seconds: float = RECONNECT_SECONDS) -> None:
         self._servers = servers
         self._reconnect_seconds = reconnect_seconds

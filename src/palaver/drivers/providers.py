@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from palaver.config.agent_rules import Provider
 from palaver.config.budget_rules import FREE, TokenPrice
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,10 +74,15 @@ class ModelName(NamedTuple):
 
 
 def parse_model_name(text: str) -> ModelName:
-    """Parse `provider:model`."""
     provider, colon, model = text.strip().partition(":")
     if not (provider and colon and model):
-        raise InvalidInput(f"{text!r} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.")
+        raise InvalidInput(
+            say(
+                "drivers.not_model_name_use",
+                "{name} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.",
+                name=repr(text),
+            )
+        )
     return ModelName(provider.lower(), model)
 
 
@@ -108,13 +114,25 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
     if name.provider not in KNOWN_PROVIDERS and not provider.base_url:
         available = ", ".join(dict.fromkeys([*KNOWN_PROVIDERS, *providers]))
         raise InvalidInput(
-            f"Unknown provider in the model name {str(name)!r}. Set providers.{name.provider}.base_url in the settings,"
-            f" or use another provider: {available}.",
+            say(
+                "drivers.unknown_provider",
+                "Unknown provider in the model name {model}. Set {key} in the settings, or use another"
+                " provider: {names}.",
+                model=repr(str(name)),
+                key=f"providers.{name.provider}.base_url",
+                names=available,
+            ),
             provider=name.provider,
         )
     if not (provider.api_key or provider.base_url):
         raise InvalidInput(
-            f"The model {str(name)!r} requires an API key. {explain_api_key(name.provider)}", provider=name.provider
+            say(
+                "drivers.model_requires_api_key",
+                "The model {model} requires an API key. {advice}",
+                model=repr(str(name)),
+                advice=explain_api_key(name.provider),
+            ),
+            provider=name.provider,
         )
     return provider
 
@@ -122,8 +140,15 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
 def explain_api_key(provider: str) -> str:
     """Return a sentence that says where to put a provider's API key."""
     known = KNOWN_PROVIDERS.get(provider)
-    setting = f"providers.{provider}.api_key in the settings"
-    return f"Set {known.key_variables[0]} or {setting}." if known and known.key_variables else f"Set {setting}."
+    key = f"providers.{provider}.api_key"
+    if known and known.key_variables:
+        return say(
+            "drivers.set_variable_or_key",
+            "Set {variable} or {key} in the settings.",
+            variable=known.key_variables[0],
+            key=key,
+        )
+    return say("drivers.set_key", "Set {key} in the settings.", key=key)
 
 
 def explain_invalid_address(provider: str) -> str:
@@ -152,8 +177,6 @@ class Timeouts:
 
 
 class ModelPrices:
-    """The prices of the providers' models."""
-
     def __init__(self, configured: Mapping[str, TokenPrice], providers: Mapping[str, Provider]) -> None:
         self._configured = configured
         self._providers = providers

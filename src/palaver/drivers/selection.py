@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from palaver.core.errors import ConfigError, InvalidInput
+from palaver.core.texts import say
 from palaver.drivers import demo, local, providers
 from palaver.drivers.demo import DemoAgent
 from palaver.drivers.local import LocalAgent
@@ -50,14 +51,20 @@ def choose_agent(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
 def _create_model_agent(profile: AgentProfile, environ: Mapping[str, str], model: str, description: str = "") -> Agent:
     if not has_provider_packages():
         raise ConfigError(
-            f"model: {model!r} requires additional packages. Install them with {providers.INSTALL_COMMAND}.",
+            "model: "
+            + say(
+                "drivers.packages_missing",
+                "{model} requires additional packages. Install them with {command}.",
+                model=repr(model),
+                command=providers.INSTALL_COMMAND,
+            ),
             key="model",
         )
     last_resort = _create_last_resort(profile.fallback_models)
     try:
         return ModelAgent(profile, environ, model=model, description=description, last_resort=last_resort)
     except InvalidInput as error:
-        raise ConfigError(f"model: {error}", key="model", **error.facts) from error
+        raise ConfigError("model: " + error.text, key="model", **error.facts) from error
 
 
 def _create_last_resort(fallback_models: Sequence[str]) -> Agent | None:
@@ -67,8 +74,13 @@ def _create_last_resort(fallback_models: Sequence[str]) -> Agent | None:
         return None
     if built_in[0] != fallback_models[-1]:
         raise ConfigError(
-            f"fallback_models: {built_in[0]!r} always answers, so the models after it would never be used. Put it last,"
-            " and only one of its kind.",
+            "fallback_models: "
+            + say(
+                "drivers.always_answers",
+                "{model} always answers, so the models after it would never be used. Put it last, and only"
+                " one of its kind.",
+                model=repr(built_in[0]),
+            ),
             key="fallback_models",
         )
     kind, _, path = built_in[0].partition(":")
@@ -81,14 +93,31 @@ def _create_local_agent(model: str, path: str, *, key: str = "model") -> Agent:
     file = Path(path).expanduser() if path else local.find_built_in_model()
     if not local.is_installed():
         raise ConfigError(
-            f"{key}: {model!r} requires additional packages. Install them with {local.INSTALL_COMMAND}.", key=key
+            f"{key}: "
+            + say(
+                "drivers.packages_missing",
+                "{model} requires additional packages. Install them with {command}.",
+                model=repr(model),
+                command=local.INSTALL_COMMAND,
+            ),
+            key=key,
         )
     if file is None:
         raise ConfigError(
-            f"{key}: 'local' requires a model file. Set local:/path/to/model.gguf, or {_INSTALL_LOCAL_MODEL}.", key=key
+            f"{key}: "
+            + say(
+                "drivers.model_file_required",
+                "'local' requires a model file. Set local:/path/to/model.gguf, or {advice}.",
+                advice=_INSTALL_LOCAL_MODEL,
+            ),
+            key=key,
         )
     if not file.is_file():
-        raise ConfigError(f"{key}: The file {file} does not exist.", key=key, file=str(file))
+        raise ConfigError(
+            f"{key}: " + say("drivers.file_missing", "The file {file} does not exist.", file=file),
+            key=key,
+            file=str(file),
+        )
     return LocalAgent(file, name=model, description=f"Local model: {file.name} (from the settings)")
 
 

@@ -22,12 +22,8 @@ class SingleModelAgent:
     context_tokens: int | None = None
 
     def __init__(self, model: str, description: str) -> None:
-        self._model = model
+        self.model = model
         self.description = description
-
-    @property
-    def model(self) -> str:
-        return self._model
 
     def list_models(self) -> Sequence[str]:
         return (self.model,)

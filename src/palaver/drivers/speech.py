@@ -10,6 +10,7 @@ import shutil
 from typing import TYPE_CHECKING, Protocol
 
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 from palaver.drivers.providers import add_environment_keys, check_reachable, parse_model_name
 from palaver.sessions.speech import AUTO, COMMAND, OFF, Recording, SpokenAudio
 
@@ -91,7 +92,14 @@ def choose_speaker(
 
 def _check_command(name: str, command: tuple[str, ...]) -> None:
     if not command:
-        raise InvalidInput(f"speech.{name} is `command`, but speech.{name}_command is not set.")
+        raise InvalidInput(
+            say(
+                "drivers.speech_command_missing",
+                "speech.{name} is `command`, but speech.{command} is not set.",
+                name=name,
+                command=f"{name}_command",
+            )
+        )
 
 
 def _make_default(profile: AgentProfile, environ: Mapping[str, str], model: str) -> ProviderSpeech | None:
@@ -106,8 +114,13 @@ def _make_provider(profile: AgentProfile, environ: Mapping[str, str], model: str
     name = parse_model_name(model)
     if name.provider in PROVIDERS_WITHOUT_SPEECH:
         raise InvalidInput(
-            f"{name.provider} has no speech API that Palaver can use. Set speech.transcription and speech.speaking to"
-            " a model of OpenAI or of a server with an OpenAI-compatible API, to command, or to off.",
+            say(
+                "drivers.no_speech_api_palaver",
+                "{provider} has no speech API that Palaver can use. Set speech.transcription and"
+                " speech.speaking to a model of OpenAI or of a server with an OpenAI-compatible API, to"
+                " command, or to off.",
+                provider=name.provider,
+            ),
             provider=name.provider,
         )
     providers = add_environment_keys(profile.providers, environ)

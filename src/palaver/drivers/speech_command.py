@@ -46,8 +46,6 @@ _COST_SOURCE: Final = "own program"
 
 
 class _Command:
-    """A program with its arguments."""
-
     def __init__(self, arguments: tuple[str, ...]) -> None:
         self.description = arguments[0]
         self._arguments = arguments
@@ -115,8 +113,6 @@ class _Command:
 
 
 class CommandTranscriber(_Command):
-    """Transcribes with a program."""
-
     def __init__(self, arguments: tuple[str, ...], language: str | None) -> None:
         super().__init__(arguments)
         self._language = language
@@ -129,8 +125,6 @@ class CommandTranscriber(_Command):
 
 
 class CommandSpeaker(_Command):
-    """Speaks with a program."""
-
     def __init__(self, arguments: tuple[str, ...], voice: str | None, language: str | None) -> None:
         super().__init__(arguments)
         self._values = {"voice": voice or language, "language": language}

@@ -159,7 +159,6 @@ def extract_streamed_text(event: ModelResponseStreamEvent) -> str:
 
 
 def estimate_request_tokens(messages: Sequence[ModelMessage]) -> int:
-    """Estimate the tokens that messages have in a request."""
     return sum(_estimate_part_tokens(part) for message in messages for part in message.parts)
 
 

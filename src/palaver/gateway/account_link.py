@@ -1,4 +1,4 @@
-"""How an adapter reaches the gateway while it is connected: it fills in which account it is, and carries its fence."""
+"""The link of a connected adapter to the gateway: it fills in the account, and carries its fence."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 from palaver.core.errors import LeaseLost
+from palaver.core.texts import edit_text
 from palaver.delivery.model import Capabilities
 from palaver.sessions.inbound import Inbound
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SentMessages(Protocol):
-    """Who learns what became of the messages that were sent; each is named by its account and its key."""
+    """Takes reports about messages that were sent; each is named by its account and its key."""
 
     async def confirm(self, account: AccountKey, key: str, message_id: str) -> None: ...
 
@@ -32,7 +33,7 @@ class SentMessages(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionEvents:
-    """Whom a link tells what its adapter reports."""
+    """Callbacks for what an adapter reports."""
 
     on_connected: Callable[[], None]
     on_linking: Callable[[LinkingPrompt], None]
@@ -128,7 +129,11 @@ class ConfiguredAccount:
 
 def hide_values(text: str, secrets: Iterable[str]) -> str:
     """Return a text without these secrets."""
-    for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
-        if len(secret) >= _MIN_SECRET_CHARS:
-            text = text.replace(secret, HIDDEN)
-    return text
+    shown = [each for each in sorted(secrets, key=len, reverse=True) if len(each) >= _MIN_SECRET_CHARS]
+
+    def hide(words: str) -> str:
+        for secret in shown:  # one may be part of another
+            words = words.replace(secret, HIDDEN)
+        return words
+
+    return edit_text(text, hide)

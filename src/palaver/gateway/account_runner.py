@@ -18,6 +18,8 @@ from palaver.core.background import create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.errors import AccountRefused, ConnectionLost, LeaseLost, PalaverError, StoreError
+from palaver.core.tasks import wait_for_event
+from palaver.core.texts import say
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
 from palaver.gateway.account_link import ConnectionEvents
@@ -46,10 +48,6 @@ class AccountLease:
     status: AccountStatus | None
     renewed_at: float  # by the monotonic clock
 
-    def is_expired(self, lease_seconds: float) -> bool:
-        """Whether another process may have taken the account over, because the lease was not renewed in time."""
-        return time.monotonic() - self.renewed_at >= lease_seconds
-
 
 class AccountLeases:
     """Takes, renews and gives back the leases of one process."""
@@ -67,7 +65,10 @@ class AccountLeases:
 
         def acquire(tx: Transaction) -> tuple[Fence, AccountStatus | None] | bool:
             fence = platform_accounts.acquire(tx, key, self._owner, until, now, is_owner_dead)
-            return False if fence is None else (fence, platform_accounts.load_status(tx, key))
+            if fence is None:
+                return False
+            row = platform_accounts.find_account(tx, key)
+            return fence, row.status if row is not None else None
 
         def try_without_write(tx: Transaction) -> bool | None:
             return None if platform_accounts.can_acquire(tx, key, now, is_owner_dead) else False
@@ -89,7 +90,8 @@ class AccountLeases:
         await self._store.engine.arun(Write(lambda tx: platform_accounts.release(tx, lease.fence, off)))
 
     def is_expired(self, lease: AccountLease) -> bool:
-        return lease.is_expired(self._lease_seconds)
+        """Return whether another process may have taken the account over: the lease was not renewed in time."""
+        return time.monotonic() - lease.renewed_at >= self._lease_seconds
 
     def _compute_end(self, now: int) -> int:
         return now + round(self._lease_seconds * 1e6)
@@ -105,7 +107,7 @@ QUIET_SECONDS = 60.0  # without a message, after which the next one is shown at 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionTiming:
-    """How long an account waits for what, in seconds."""
+    """The waits of an account, in seconds."""
 
     lease: float = 45.0  # how long a lease lasts without being renewed
     renewal: float = 15.0  # between two renewals, which also store the status
@@ -171,7 +173,7 @@ class AccountRunner:
         self._status_changed = asyncio.Event()
         self._pending_test: _PendingTest | None = None
         self._test_task: asyncio.Task[None] | None = None  # while a live connection is being tested
-        self._connect_event = asyncio.Event()  # ends the pause before the next attempt
+        self._connect_event = asyncio.Event()  # an owner asks to connect now: ends the pause before the next attempt
         self._fields = {"platform": str(account.platform), "account": account.account}  # of log lines
 
     @property
@@ -277,9 +279,7 @@ class AccountRunner:
                 await asyncio.sleep(min(1.0, self._timing.renewal))
                 continue
             self._on_change()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._timing.renewal):
-                    await self._status_changed.wait()
+            await wait_for_event(self._status_changed, self._timing.renewal)
 
     # -- the connection ------------------------------------------------------------------------------------
 
@@ -291,22 +291,16 @@ class AccountRunner:
             self._live_since = None
             try:
                 await self._connect(fence)
-                error: Exception = ConnectionLost("The connection has ended.")
+                error: Exception = ConnectionLost(say("gateway.connection_ended", "The connection has ended."))
             except LeaseLost:
                 raise
             except Exception as raised:  # noqa: BLE001  (whatever it is, it is shown, and tried again)
                 error = raised
             self._failures = 1 if self._was_stable() else self._failures + 1
-            await self._pause(self._record_failure(error))
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, unless an owner asks to connect now."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._connect_event.wait()
+            await wait_for_event(self._connect_event, self._record_failure(error))
 
     def _was_stable(self) -> bool:
-        """Whether the last connection was live for a while."""
+        """Return whether the last connection was live for a while."""
         return self._live_since is not None and time.monotonic() - self._live_since >= self._timing.stable
 
     async def _connect(self, fence: Fence) -> None:
@@ -334,7 +328,13 @@ class AccountRunner:
             async with asyncio.timeout(seconds):
                 info = await adapter.probe()
         except TimeoutError:
-            raise ConnectionLost(f"The platform did not answer within {seconds:g} seconds.") from None
+            raise ConnectionLost(
+                say(
+                    "gateway.platform_not_answer_within",
+                    "The platform did not answer within {seconds} seconds.",
+                    seconds=f"{seconds:g}",
+                )
+            ) from None
         self._status = apply_account_info(self._status, info, self.account)
         for warning in self._status.warnings:
             log.warning("platform_account_warning", extra={**self._fields, "warning": warning})
@@ -364,7 +364,7 @@ class AccountRunner:
             while not task.done():
                 wait = self._heard_at + adapter.silence_seconds - time.monotonic()
                 if wait <= 0:
-                    self._set_state(AccountState.DEAF)
+                    self._set_state(AccountState.UNRESPONSIVE)
                     raise _Silence
                 await asyncio.wait({task}, timeout=wait)
         finally:
@@ -427,7 +427,7 @@ class AccountRunner:
         if isinstance(error, AccountRefused):
             state, pause = AccountState.REFUSED, self._timing.refused_pause
         elif isinstance(error, _Silence):
-            state = AccountState.DEAF
+            state = AccountState.UNRESPONSIVE
         words = describe_connection_error(error, self.account)
         fields = {**self._fields, "error": words, "retry_seconds": round(pause, 1)}
         if isinstance(error, PalaverError | TimeoutError | _Silence):
@@ -476,12 +476,16 @@ def apply_account_info(status: AccountStatus, info: AccountInfo, account: Config
 def describe_connection_error(error: Exception, account: ConfiguredAccount) -> str:
     """Return an error in words. Of an unexpected one only its type: its text may hold anything."""
     if isinstance(error, _Silence):
-        return "Nothing was heard from the platform for too long."
+        return say("gateway.nothing_heard_from_platform", "Nothing was heard from the platform for too long.")
     if isinstance(error, TimeoutError):
-        return "The platform did not answer in time."
+        return say("gateway.platform_not_answer_time", "The platform did not answer in time.")
     if isinstance(error, PalaverError):
-        return account.hide_secrets(str(error))
-    return f"Unexpected error ({type(error).__name__}). The log of the server has the details."
+        return account.hide_secrets(error.text)
+    return say(
+        "gateway.unexpected_error_log_server",
+        "Unexpected error ({error}). The log of the server has the details.",
+        error=type(error).__name__,
+    )
 
 
 async def _wait_through_cancel(task: asyncio.Task[None], seconds: float) -> tuple[bool, bool]:

@@ -27,10 +27,11 @@ from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.live.feed_events import AnswerTextStream, DraftGrew, EventAppended, TurnChanged
 from palaver.sessions import (
     lanes_table as lanes,
+    log_table as events,
     message_table as message_log,
     settings_table as session_settings,
     table as sessions,
-    transcript_table as completion_queries,
+    usage_table,
 )
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.inbound import Inbound, Outcome
@@ -180,7 +181,7 @@ class Completions:
         raise StoreClosed("The server is shutting down. You can read the answer in its conversation later.")
 
     async def _load_usage(self, turn: Turn) -> TurnUsage:
-        return await self._engine.arun(Read(lambda tx: completion_queries.get_turn_usage(tx, turn.id, turn.session_id)))
+        return await self._engine.arun(Read(lambda tx: usage_table.get_turn_usage(tx, turn.id, turn.session_id)))
 
 
 def has_agent_answer(receipt: Receipt) -> bool:
@@ -217,8 +218,8 @@ def _build_source(person: Person, call: CompletionCall) -> SessionSource:
 
 def _is_continuation(tx: Transaction, session: Session, earlier_messages: Sequence[Message]) -> bool:
     """Return whether the session has exactly the texts that the client has seen so far."""
-    stored = completion_queries.list_messages(tx, session.id, MAX_MESSAGES)
-    if stored is None:
+    stored = events.list_messages(tx, sessions.get(tx, session.id).no, limit=MAX_MESSAGES + 1)
+    if len(stored) > MAX_MESSAGES:
         return False
     texts = _list_texts(event.message for event in stored if event.message is not None)
     return texts == _list_texts(earlier_messages)

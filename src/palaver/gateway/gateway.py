@@ -14,6 +14,7 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import StoreError
 from palaver.core.operation import AsyncRunner
 from palaver.core.source import Platform
+from palaver.core.tasks import BackgroundTasks
 from palaver.delivery.local_files import LocalFiles
 from palaver.delivery.outbox import Outbox
 from palaver.drivers.shared import SharedAgent
@@ -92,11 +93,11 @@ class Gateway:
         self._make_web_access = make_web_access
         self.is_server = is_server
         self.feed = Feed(store)
-        self.budgets = Budgets(store, rules.budgets, rules.timeout)
+        self.budgets = Budgets(store, lambda: self.rules)
         self.speech = Speech(store, files, self.budgets, profile, environ or {})
         self._shared_agent = SharedAgent(agent)
         self._retired_agents: set[asyncio.Task[None]] = set()
-        self._account_changes: set[asyncio.Task[None]] = set()
+        self._account_changes = BackgroundTasks("palaver-accounts")
         self._send_counter = SendCounter()
         self._internal_adapters: dict[AccountKey, Adapter] = (
             {} if outputs is None else {(Platform.LOCAL, ""): LocalFiles(outputs)}
@@ -194,12 +195,10 @@ class Gateway:
         self.settings.replace(agent, rules, profile)
         self.store.replace_config(config)
         self._dependencies = self._build_dependencies(redactor)
-        self.budgets.use_rules(rules.budgets, rules.timeout, config)
         self.speech.use_profile(profile)
-        if self.push is not None:
-            self.push.use_rules(rules.push)
-        for wake in (self.turn_worker.wake, self.memory_runner.wake, self.scheduler.wake):  # limits may be higher now
-            wake()
+        for waiting in (self.turn_worker, self.memory_runner, self.scheduler, self.push):  # limits may be higher now
+            if waiting is not None:
+                waiting.wake()
         self.expiry_watcher.reload_policies()
 
     @property
@@ -215,9 +214,7 @@ class Gateway:
 
     def replace_accounts(self, accounts: Sequence[ConfiguredAccount]) -> None:
         """Connect these accounts instead of those of the settings before; closing takes a while, and nothing waits."""
-        task = asyncio.create_task(self.accounts.replace_accounts(accounts), name="palaver-accounts")
-        self._account_changes.add(task)
-        task.add_done_callback(self._account_changes.discard)
+        self._account_changes.start(self.accounts.replace_accounts(accounts))
 
     def _report_closed_agent(self, task: asyncio.Task[None]) -> None:
         self._retired_agents.discard(task)
@@ -306,8 +303,7 @@ class Gateway:
         deadline = asyncio.get_running_loop().time() + grace_seconds + STOP_SECONDS
         if self._warm_up is not None:
             self._warm_up.cancel()
-        if self._account_changes:
-            await asyncio.wait(self._account_changes, timeout=STOP_SECONDS)
+        await self._account_changes.end(STOP_SECONDS)
         async with AsyncExitStack() as stack:  # runs last to first, and goes on when one of them fails
 
             def add(stop: Callable[[], Coroutine[Any, Any, None]], more_seconds: float = 0.0) -> None:

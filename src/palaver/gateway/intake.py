@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import LeaseLost
+from palaver.core.tasks import cancel_tasks, wait_for_event
 from palaver.inbox.registry import REGISTRY
 from palaver.sessions.inbound import Inbound
 
@@ -64,10 +65,7 @@ class Intake:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = [each.task for each in self._updates if each.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_tasks(each.task for each in self._updates if each.task is not None)
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> None:
         """Accept an update, or begin to. Raises what an earlier one has raised in the background."""
@@ -78,7 +76,7 @@ class Intake:
         waits = previous is not None or _takes_long(update)
         if not waits and not self._updates:
             await self._accept_now(update, cursor)
-            self._note_stored(cursor)
+            self._record_cursor(cursor)
             return
         entry = _Update(update, {cursor.name: cursor} if cursor else {})
         self._updates.append(entry)
@@ -97,17 +95,13 @@ class Intake:
             self._updates[-1].cursors[cursor.name] = cursor
         else:
             await self._link.save_cursor(cursor)
-            self._note_stored(cursor)
+            self._record_cursor(cursor)
 
     async def wait_for_change(self, seconds: float | None = None) -> None:
         """Wait until an update was accepted in the background, at most so long. Raises what it has raised."""
         self._raise_error()
         self._changed.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            pass
+        await wait_for_event(self._changed, seconds)
         self._raise_error()
 
     async def watch(self) -> None:
@@ -150,9 +144,9 @@ class Intake:
                 cursors |= self._updates.popleft().cursors
             for cursor in cursors.values():
                 await self._link.save_cursor(cursor)
-                self._note_stored(cursor)
+                self._record_cursor(cursor)
 
-    def _note_stored(self, cursor: Cursor | None) -> None:
+    def _record_cursor(self, cursor: Cursor | None) -> None:
         if cursor is not None and not cursor.name:
             self.cursor = cursor.value
 
@@ -225,10 +219,7 @@ class WebhookIntake:
 
     async def close(self) -> None:
         """Stop accepting. The platform sends again what is not stored."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_tasks(self._tasks)
 
     def _end_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

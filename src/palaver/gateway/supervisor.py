@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from palaver.core.background import is_owner_dead, run_poll_loop
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.errors import AccountNotConnected, AccountNotRunning, LeaseLost, NotFound, StoreError
+from palaver.core.errors import AccountNotConnected, AccountNotRunning, LeaseLost, NotFound, PalaverError, StoreError
+from palaver.core.tasks import cancel_tasks
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.health import list_live_platforms
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.source import Platform
-    from palaver.delivery.accounts_table import AccountRow, Fence
+    from palaver.delivery.accounts_table import AccountRow
     from palaver.delivery.adapter import AccountInfo, Adapter, WebhookRequest, WebhookResponse
-    from palaver.gateway.account_link import ConfiguredAccount, ConnectionEvents, SentMessages
+    from palaver.gateway.account_link import ConfiguredAccount, SentMessages
     from palaver.gateway.account_runner import Connection
     from palaver.inbox import Inbox
     from palaver.live.feed import Feed
@@ -61,22 +62,21 @@ class ConnectedPlatforms:
     async def start(self) -> None:
         """Read what is connected now, and follow the changes."""
         await self._refresh()
-        self._remove_listener = self._feed.add_change_listener(self._note_change)
+        self._remove_listener = self._feed.add_change_listener(self._handle_change)
         self._task = asyncio.create_task(self._run(), name="palaver-connected-platforms")
 
     async def stop(self) -> None:
         self._remove_listener()
         self._remove_listener = lambda: None
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancel_tasks([self._task])
         self.platforms = frozenset()
 
     def wake(self) -> None:
         """Read it again soon: this process has changed something."""
         self._wake_event.set()
 
-    def _note_change(self, session_numbers: frozenset[int] | None) -> None:
+    def _handle_change(self, session_numbers: frozenset[int] | None) -> None:
         if not session_numbers:  # changes of conversations are none of an account
             self._wake_event.set()
 
@@ -188,15 +188,15 @@ class Supervisor:
                     if self._has_started:
                         self._start_runner(runner)
             if ended or tasks:
-                self._note_change()
+                self._handle_change()
 
     def _make_runner(self, account: ConfiguredAccount) -> AccountRunner:
         return AccountRunner(
             account,
             self._leases,
             self._clock,
-            make_link=self._make_link,
-            on_change=self._note_change,
+            make_link=lambda fence, events: ConnectionLink(fence, self._inbox, self._sent_messages, events),
+            on_change=self._handle_change,
             timing=self._timing,
         )
 
@@ -212,10 +212,7 @@ class Supervisor:
             for task in stuck:
                 log.error("platform_account_stuck", extra={"task": task.get_name()})
 
-    def _make_link(self, fence: Fence, events: ConnectionEvents) -> ConnectionLink:
-        return ConnectionLink(fence, self._inbox, self._sent_messages, events)
-
-    def _note_change(self) -> None:
+    def _handle_change(self) -> None:
         self._connected.wake()
         self._on_change()
 
@@ -299,7 +296,9 @@ async def probe_without_server(store: SessionStore, account: ConfiguredAccount) 
     started_at = time.monotonic()
     try:
         info = await _probe(account)
-    except Exception as raised:  # noqa: BLE001  (whatever it is, it is shown)
+    except Exception as raised:  # an adapter may fail in any way: it is shown
+        if not isinstance(raised, PalaverError | TimeoutError):
+            log.exception("platform_account_failed", extra={"platform": account.platform, "account": account.account})
         error = describe_connection_error(raised, account)
         status = replace(status, error=error, error_at=store.clock.now())
     else:

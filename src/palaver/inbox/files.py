@@ -159,7 +159,7 @@ async def _download(file: InboundFile) -> AsyncIterator[bytes]:
             yield chunk
     except PalaverError:
         raise
-    except Exception as error:
+    except Exception as error:  # an SDK raises anything
         raise ConnectionLost("the download failed") from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from palaver.accounts import access, pairing, sender_merge
 from palaver.commands.command import CommandCall, MessageCall
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
 
     Call = CommandCall | MessageCall | None
+
+U = TypeVar("U", Inbound, ButtonPressed)
 
 MAX_CONCURRENT_CHANGES = 64  # of conversations, by different people; each may wait for a lock
 _TOO_LONG = "This message is too long: {length} characters, and the limit is {limit}. It wasn't saved."
@@ -139,7 +141,7 @@ class Inbox:
         if not is_for_agent:
             now = to_micros(self._store.clock.now())
             return await self._write(
-                lambda tx: group_chats.record_message(tx, self._fold(tx, inbound), self._settings.rules, now),
+                lambda tx: group_chats.record_message(tx, self._merge_sender(tx, inbound), self._settings.rules, now),
                 checkpoint,
             )
         if not inbound.files:
@@ -173,7 +175,7 @@ class Inbox:
             return await self._write(lambda tx: self._handle_write(tx, inbound, call), checkpoint)
         except CommandRejected as rejected:  # nothing of the command has happened
             error = rejected.error
-            return await self._write(lambda tx: self._record_rejection(tx, self._fold(tx, inbound), error), checkpoint)
+            return await self._write(lambda tx: self._record_rejection(tx, inbound, error), checkpoint)
 
     async def _try_accept_with_read(
         self, inbound: Inbound, call: CommandCall, checkpoint: Checkpoint
@@ -200,11 +202,11 @@ class Inbox:
         """Run the command of a button. The reply is for the adapter: it is not sent to the chat."""
         now = self._store.clock.now()
         try:
-            return await self._write(lambda tx: self._buttons.press(tx, self._fold_press(tx, press), now), checkpoint)
+            return await self._write(lambda tx: self._buttons.press(tx, self._merge_sender(tx, press), now), checkpoint)
         except CommandRejected as rejected:
             error = rejected.error
             return await self._write(
-                lambda tx: self._buttons.record_rejection(tx, self._fold_press(tx, press), error, now), checkpoint
+                lambda tx: self._buttons.record_rejection(tx, self._merge_sender(tx, press), error, now), checkpoint
             )
 
     async def _write(self, run: Callable[[Transaction], Receipt], checkpoint: Checkpoint) -> Receipt:
@@ -227,19 +229,14 @@ class Inbox:
 
     # -- inside a transaction ------------------------------------------------------------------------------
 
-    def _fold(self, tx: Transaction, inbound: Inbound) -> Inbound:
-        """Return a message whose sender has their main id."""
-        return replace(inbound, source=self._merge_source(tx, inbound.source))
-
-    def _fold_press(self, tx: Transaction, press: ButtonPressed) -> ButtonPressed:
-        return replace(press, source=self._merge_source(tx, press.source))
-
-    def _merge_source(self, tx: Transaction, source: SessionSource) -> SessionSource:
-        return sender_merge.merge_source(tx, source, self._store.config, self._store.clock.now())
+    def _merge_sender(self, tx: Transaction, update: U) -> U:
+        """Return an update whose sender has their main id."""
+        source = sender_merge.merge_source(tx, update.source, self._store.config, self._store.clock.now())
+        return replace(update, source=source)
 
     def _handle_write(self, tx: Transaction, inbound: Inbound, call: Call) -> Receipt:
         now = self._store.clock.now()
-        inbound = self._fold(tx, inbound)
+        inbound = self._merge_sender(tx, inbound)
         speaker = access.identify_speaker(tx, inbound.source, self._settings.rules, to_micros(now))
         person = speaker.person
         row = find_session(tx, inbound, person)  # before the receipt, which is not for people without access
@@ -309,11 +306,12 @@ class Inbox:
         return translate_receipt(receipt, inbound.language or self._settings.rules.language)
 
     def _record_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
+        inbound = self._merge_sender(tx, inbound)
         rejection = self._build_rejection(tx, inbound, error)
         return record_receipt_once(tx, inbound, rejection, to_micros(self._store.clock.now()))
 
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
-        inbound = self._fold(tx, inbound)
+        inbound = self._merge_sender(tx, inbound)
         access.count_read(tx, inbound.source, self._settings.rules, self._store.clock.now())
         return record_receipt_once(tx, inbound, receipt, to_micros(self._store.clock.now()))
 

@@ -77,7 +77,7 @@ NO_CONTEXT: Final = GroupContext()
 
 
 def is_addressed(inbound: Inbound, rules: TurnRules) -> bool:
-    """Whether a message is for the agent; a direct message always is."""
+    """Return whether a message is for the agent; a direct message always is."""
     if inbound.source.chat_type is ChatType.DM or inbound.is_addressed:
         return True
     return inbound.source.platform in rules.always_active_platforms
@@ -128,12 +128,6 @@ def list_context(tx: Transaction, inbound: Inbound, lane_key: str) -> GroupConte
     return GroupContext(choose_context([(each.author, each.text) for each in messages]), messages[-1].no)
 
 
-def mark_seen(tx: Transaction, lane_key: str, context: GroupContext) -> None:
-    """Remember that a lane has seen what was said."""
-    if context.last_no:
-        group_messages.mark_seen(tx, lane_key, context.last_no)
-
-
 class MessageQueue:
     """Stores messages and queues their turns, inside a transaction."""
 
@@ -173,7 +167,8 @@ class MessageQueue:
         if row is None:
             is_human = inbound.source.platform not in MACHINE_PLATFORMS
             recorded = lanes.append_message(tx, arrival, message, from_human=is_human)
-            mark_seen(tx, recorded.session_key, context)
+            if context.last_no:
+                group_messages.mark_seen(tx, recorded.session_key, context.last_no)
         else:
             recorded = lanes.append_to_session(tx, row, arrival, message, person_id)
         if recorded.was_auto_reset:
@@ -307,7 +302,7 @@ def _build_turn_facts(inbound: Inbound, seq: int) -> dict[str, Any] | None:
 
 
 def _can_merge_with_last(open_turns: turns.OpenTurns, request: turns.TurnRequest, now: int) -> bool:
-    """Whether the last queued turn, which still waits for more, may answer this message too. Steering stays apart."""
+    """Return whether the last queued turn still waits for more, and may answer this message too; steering may not."""
     return (
         open_turns.last_queued_no is not None
         and open_turns.last_kind is TurnKind.ANSWER
@@ -319,7 +314,7 @@ def _can_merge_with_last(open_turns: turns.OpenTurns, request: turns.TurnRequest
 
 
 def _can_steer(open_turns: turns.OpenTurns, person_id: PersonId | None, address: str | None) -> bool:
-    """Whether the running turn answers this person where they read its answer; only then may they steer it."""
+    """Return whether the running turn answers this person where they read its answer; only then may they steer it."""
     return (
         open_turns.running_no is not None
         and open_turns.running_person_id == person_id

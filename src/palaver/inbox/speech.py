@@ -17,6 +17,7 @@ from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AgentError, InvalidInput, LimitReached, PalaverError, SpeechUnavailable, StoreError
+from palaver.core.texts import say
 from palaver.drivers.speech import choose_speaker, choose_transcriber
 from palaver.money import calls_table as call_records
 from palaver.people import table as people
@@ -157,11 +158,16 @@ class Speech:
         if engine is None or self._attachments is None:
             raise SpeechUnavailable
         if not attachment.is_audio:
-            raise InvalidInput("This file is not a recording.")
+            raise InvalidInput(say("inbox.file_not_recording", "This file is not a recording."))
         max_bytes = self._rules.max_minutes * 60 * MAX_BYTES_PER_SECOND
         if attachment.size > max_bytes:
             raise LimitReached(
-                f"This recording is longer than {self._rules.max_minutes} minutes.", limit=self._rules.max_minutes
+                say(
+                    "inbox.recording_longer_than_minutes",
+                    "This recording is longer than {minutes} minutes.",
+                    minutes=self._rules.max_minutes,
+                ),
+                limit=self._rules.max_minutes,
             )
         path = await asyncio.to_thread(self._attachments.get_path, attachment)
         recording = Recording(
@@ -189,7 +195,7 @@ class Speech:
             raise SpeechUnavailable
         pieces = await asyncio.to_thread(lambda: split_spoken_text(make_spoken_text(text)))
         if not pieces:
-            raise InvalidInput("This answer has no text that can be read aloud.")
+            raise InvalidInput(say("inbox.answer_no_text_read", "This answer has no text that can be read aloud."))
         if piece >= len(pieces):
             raise InvalidInput(f"piece: the answer has {len(pieces)} pieces, numbered from 0.", key="piece")
         work = SideWork(
@@ -214,7 +220,12 @@ class Speech:
         """Call an engine, and record what it has used, whatever becomes of it."""
         person_id = work.person_id
         if self._running.get(person_id, 0) >= MAX_RUNNING_PER_PERSON:
-            raise LimitReached("You already have recordings or answers in progress. Try again in a moment.")
+            raise LimitReached(
+                say(
+                    "inbox.already_recordings_answers_progress",
+                    "You already have recordings or answers in progress. Try again in a moment.",
+                )
+            )
         self._running[person_id] = self._running.get(person_id, 0) + 1
         meter = self._budgets.make_meter(work, CallPurpose.SPEECH)
         try:

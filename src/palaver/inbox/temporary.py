@@ -77,7 +77,7 @@ class TemporaryChats:
 
     @property
     def _dependencies(self) -> RunDependencies:
-        """What depends on the settings, as they are now."""
+        """The parts that depend on the settings, as they are now."""
         return self._get_dependencies()
 
     async def ask(self, person: Person, question: TemporaryQuestion) -> AsyncGenerator[TemporaryEvent, None]:

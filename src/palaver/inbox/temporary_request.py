@@ -15,6 +15,7 @@ from palaver.agent.history import build_messages
 from palaver.core.errors import CommandUnavailable, InvalidInput
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.inbox.registry import find_command
 from palaver.sessions.events import Event, EventKind
 from palaver.sessions.message import MAX_MESSAGE_CHARS, Message
@@ -66,9 +67,16 @@ class TemporaryQuestion:
         if not self.messages or self.messages[-1].role != "user":
             raise InvalidInput("messages: the last message must have the role `user`.")
         if len(self.messages) > MAX_MESSAGES:
-            raise InvalidInput(f"messages: the limit is {MAX_MESSAGES}. Leave out older messages.", limit=MAX_MESSAGES)
+            raise InvalidInput(
+                say(
+                    "inbox.messages_limit_leave_out",
+                    "messages: the limit is {limit}. Leave out older messages.",
+                    limit=MAX_MESSAGES,
+                ),
+                limit=MAX_MESSAGES,
+            )
         if not self.messages[-1].text.strip():
-            raise InvalidInput("messages: the last message is empty.")
+            raise InvalidInput(say("inbox.messages_last_message_empty", "messages: the last message is empty."))
         lengths = [len(message.text) for message in self.messages]
         if lengths[-1] > MAX_MESSAGE_CHARS:
             raise InvalidInput(
@@ -86,7 +94,7 @@ class TemporaryQuestion:
 
 
 def is_command(text: str) -> bool:
-    """Whether a text starts with the name of a slash command."""
+    """Return whether a text starts with the name of a slash command."""
     word = text.strip().split(maxsplit=1)[0] if text.strip() else ""
     return word.startswith("/") and find_command(word[1:]) is not None
 

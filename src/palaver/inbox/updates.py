@@ -242,7 +242,7 @@ class UpdateHandler:
         return Receipt(outcome=Outcome.RECORDED, session_id=received.session_id)
 
     def _should_offer_rerun(self, tx: Transaction, place: MessagePlace, previous_edit: int | None) -> bool:
-        """Whether the edited message is the last one of its conversation and was answered with its text of before."""
+        """Return whether the edited message is the last one here, and was answered with its earlier text."""
         session_no, seq = place
         if turns.is_queued_at(tx, session_no, seq) or find_last_question(tx, session_no) != seq:
             return False

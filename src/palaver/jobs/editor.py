@@ -14,6 +14,7 @@ from palaver.agent.base import estimate_tokens
 from palaver.agent.toolsets import describe_toolset
 from palaver.core.clock import to_micros
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
+from palaver.core.texts import say
 from palaver.delivery.reachable_chats import Origin
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.cron import parse_cron
@@ -41,7 +42,6 @@ SHOWN_SLOTS: Final = 3
 # What a run sends besides its prompt and the configured instructions, and what it answers: typical numbers.
 TYPICAL_CONTEXT_TOKENS: Final = 1500
 TYPICAL_ANSWER_TOKENS: Final = 700
-_TOKENS_PER_PRICE: Final = 10**6
 _DAYS_COUNTED: Final = 28  # whole weeks
 _DAYS_COUNTED_IF_RARE: Final = 4 * 365 + 1
 _MAX_COUNTED_DAYS: Final = 250  # fewer than once a week in the longer time
@@ -61,7 +61,7 @@ def check_not_job(principal: Principal) -> None:
 
 def check_role(role: Role) -> None:
     if role is Role.GUEST:
-        raise NotAllowed("Guests can't have jobs. Ask an owner to make you a member.")
+        raise NotAllowed(say("jobs.guests_cant_jobs_ask", "Guests can't have jobs. Ask an owner to make you a member."))
 
 
 def get_person(tx: Transaction, person_id: PersonId) -> Person:
@@ -96,7 +96,12 @@ def has_proposal(job: Job) -> bool:
 def check_confirmed(job: Job) -> None:
     if job.state is JobState.PROPOSED:
         raise InvalidInput(
-            f"The job {job.name!r} waits for your confirmation. Confirm or reject it first.", job=job.name
+            say(
+                "jobs.job_waits_confirmation_confirm",
+                "The job {name} waits for your confirmation. Confirm or reject it first.",
+                name=repr(job.name),
+            ),
+            job=job.name,
         )
 
 
@@ -189,8 +194,7 @@ def _estimate_cost_per_run(
     profile = environment.profile.profiles.get(request.fields.profile or "", profiles.DEFAULT_PROFILE)
     instructions = profile.instructions or environment.profile.instructions or ""
     input_tokens = estimate_tokens(instructions) + estimate_tokens(request.fields.prompt) + TYPICAL_CONTEXT_TOKENS
-    dollars = price.input_usd * input_tokens + price.output_usd * TYPICAL_ANSWER_TOKENS
-    return dollars / _TOKENS_PER_PRICE, CostBasis.ESTIMATE
+    return price.compute_cost(input_tokens, TYPICAL_ANSWER_TOKENS), CostBasis.ESTIMATE
 
 
 # ---- changes ----------------------------------------------------------------------------------------------------
@@ -247,7 +251,14 @@ class JobEditor:
         """Let a job run at its next time after now."""
         job = job_row.job
         if job.runs_left == 0:
-            raise InvalidInput(f"The job {job.name!r} has no runs left. Change how often it repeats.", job=job.name)
+            raise InvalidInput(
+                say(
+                    "jobs.job_no_runs_left",
+                    "The job {name} has no runs left. Change how often it repeats.",
+                    name=repr(job.name),
+                ),
+                job=job.name,
+            )
         if anchor is not None:
             job = jobs.update_fields(tx, job_row, {"anchor": anchor}, to_micros(now)).job
         first = find_first_slot(job, now)
@@ -315,7 +326,14 @@ def find_first_slot(job: JobFields, now: datetime) -> datetime:
     slots = list_next_slots(schedule, job.timezone, job.anchor, now, 1)
     if not slots:
         words = describe_schedule(schedule, job.timezone)
-        raise InvalidInput(f"schedule: its time has passed ({words}). Give the job another schedule.", key="schedule")
+        raise InvalidInput(
+            say(
+                "jobs.schedule_time_passed_give",
+                "schedule: its time has passed ({time}). Give the job another schedule.",
+                time=words,
+            ),
+            key="schedule",
+        )
     return slots[0]
 
 

@@ -18,6 +18,7 @@ from palaver.core.errors import InvalidInput
 from palaver.core.operation import check_count
 from palaver.core.source import ChatType, Platform
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.core.titles import clean_long_text
 from palaver.delivery.reachable_chats import ChatKind, list_reachable_chats, resolve_chat
 from palaver.jobs.model import (
@@ -54,46 +55,6 @@ ORIGIN = "origin"
 _OWN_CONVERSATION = "only the conversation of the run"
 _MAX_NAME_WORDS: Final = 6
 _MAX_DEFAULT_NAME_CHARS: Final = 40
-
-
-def check_target(
-    tx: Transaction,
-    principal: Principal,
-    text: str,
-    config: GatewayConfig,
-    origin: Origin,
-    now: datetime,
-    *,
-    redactor: Redactor | None = None,
-    only_chat: SessionSource | None = None,
-) -> str:
-    """Return a target as it is stored; raises InvalidInput, with the valid ones, unless the person may send there.
-
-    The agent may have written it as it was shown to it, also with an id that `redactor` has hidden.
-    """
-    if is_own_conversation(text, origin):
-        return ORIGIN
-    return resolve_chat(
-        tx,
-        principal,
-        text,
-        config,
-        to_micros(now),
-        origin=origin,
-        only_chat=only_chat,
-        redactor=redactor,
-        is_from_agent=True,
-    ).target
-
-
-def has_other_readers(
-    tx: Transaction, principal: Principal, target: str, config: GatewayConfig, origin: Origin, now: datetime
-) -> bool:
-    """Whether people other than the job's person read what is sent to a target; also true if they are unknown."""
-    if is_own_conversation(target, origin):
-        return False
-    chat = resolve_chat(tx, principal, target, config, to_micros(now), origin=origin)
-    return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
 
 
 def describe_target(
@@ -211,51 +172,64 @@ class FieldChecker:
             return check_timezone(draft.timezone)
         return get_person_timezone(self.environment, self.person) if job is None else job.timezone
 
-    @property
-    def _principal(self) -> Principal:
-        return self.person.principal
-
     def _check_targets(self, targets: Iterable[str]) -> tuple[str, ...]:
         targets = tuple(targets)
         if not targets:
-            raise InvalidInput("targets: name at least one, such as origin or local.", key="targets")
-        if len(targets) > MAX_TARGETS:
-            raise InvalidInput(f"targets: {len(targets)} are too many. A job has at most {MAX_TARGETS}.", key="targets")
-        config, redactor = self.environment.config, self.environment.redactor
-        return tuple(
-            dict.fromkeys(
-                check_target(
-                    self.tx,
-                    self._principal,
-                    text,
-                    config,
-                    self.origin,
-                    self.now,
-                    redactor=redactor,
-                    only_chat=self.only_chat,
-                )
-                for text in targets
+            raise InvalidInput(
+                say("jobs.targets_name_least_one", "targets: name at least one, such as origin or local."),
+                key="targets",
             )
-        )
+        if len(targets) > MAX_TARGETS:
+            raise InvalidInput(
+                say(
+                    "jobs.targets_too_many_job",
+                    "targets: {count} are too many. A job has at most {limit}.",
+                    count=len(targets),
+                    limit=MAX_TARGETS,
+                ),
+                key="targets",
+            )
+        return tuple(dict.fromkeys(map(self.check_target, targets)))
+
+    def check_target(self, text: str) -> str:
+        """Return a target as it is stored; raises InvalidInput, with the valid ones, unless the person may send there.
+
+        The agent may have written it as it was shown to it, also with an id that is hidden from it.
+        """
+        if is_own_conversation(text, self.origin):
+            return ORIGIN
+        return self._resolve(
+            text, only_chat=self.only_chat, redactor=self.environment.redactor, is_from_agent=True
+        ).target
+
+    def _resolve(self, target: str, **options: Any) -> ReachableChat:
+        config, now = self.environment.config, to_micros(self.now)
+        return resolve_chat(self.tx, self.person.principal, target, config, now, origin=self.origin, **options)
 
     def _choose_toolsets(self, targets: Iterable[str], job: Job | None) -> tuple[str, ...]:
         """Return the toolsets of a job when none are named: none that know the person where others read along."""
         new_targets = targets if job is None else [target for target in targets if target not in job.targets]
-        has_readers = self._have_other_readers(new_targets)
+        has_readers = any(map(self._has_other_readers, new_targets))
         if job is not None:
             return tuple(name for name in job.toolsets if not has_readers or name not in DEFAULT_TOOLSETS)
         grantable = list_grantable_toolsets(self.environment, self.person.role)
         return tuple(name for name in DEFAULT_TOOLSETS if not has_readers and name in grantable)
 
-    def _have_other_readers(self, targets: Iterable[str]) -> bool:
-        place = (self.environment.config, self.origin, self.now)
-        return any(has_other_readers(self.tx, self._principal, target, *place) for target in targets)
+    def _has_other_readers(self, target: str) -> bool:
+        """Whether people other than the job's person read what is sent there; also true if they are unknown."""
+        if is_own_conversation(target, self.origin):
+            return False
+        chat = self._resolve(target)
+        return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
 
     def _check_toolsets(self, names: Iterable[str]) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
         refused = sorted(toolsets.NEVER_FOR_JOBS.intersection(names))
         if refused:
-            raise InvalidInput(f"toolsets: a job can't use {refused[0]}. Leave it out.", toolset=refused[0])
+            raise InvalidInput(
+                say("jobs.toolsets_job_cant_use", "toolsets: a job can't use {name}. Leave it out.", name=refused[0]),
+                toolset=refused[0],
+            )
         toolsets.check_toolsets_exist(names, list_grantable_toolsets(self.environment, self.person.role))
         return names
 
@@ -290,7 +264,12 @@ def clean_name(text: str) -> str:
     name = " ".join(make_storable(text).split())
     if not name or len(name) > MAX_JOB_NAME_CHARS or not name.isprintable():
         raise InvalidInput(
-            f"name: use 1 to {MAX_JOB_NAME_CHARS} characters on one line, such as Morning news.", key="name"
+            say(
+                "jobs.name_use_1_characters",
+                "name: use 1 to {limit} characters on one line, such as Morning news.",
+                limit=MAX_JOB_NAME_CHARS,
+            ),
+            key="name",
         )
     return name
 
@@ -298,10 +277,16 @@ def clean_name(text: str) -> str:
 def clean_prompt(text: str) -> str:
     prompt = make_storable(text).strip()
     if not prompt:
-        raise InvalidInput("prompt: say what the agent should do.", key="prompt")
+        raise InvalidInput(say("jobs.prompt_say_what_agent", "prompt: say what the agent should do."), key="prompt")
     if len(prompt) > MAX_PROMPT_CHARS:
         raise InvalidInput(
-            f"prompt: {len(prompt)} characters are too many. The limit is {MAX_PROMPT_CHARS}.", key="prompt"
+            say(
+                "jobs.prompt_characters_too_many",
+                "prompt: {count} characters are too many. The limit is {limit}.",
+                count=len(prompt),
+                limit=MAX_PROMPT_CHARS,
+            ),
+            key="prompt",
         )
     return prompt
 
@@ -329,6 +314,9 @@ def _check_repeat(repeat: int | None, schedule: Schedule) -> int | None:
     check_count("repeat", repeat, minimum=0, maximum=MAX_REPEAT)
     if schedule.is_once:
         if repeat is not None and repeat > 1:
-            raise InvalidInput("repeat: this schedule has one time only. Use every, or cron.", key="repeat")
+            raise InvalidInput(
+                say("jobs.repeat_schedule_one_time", "repeat: this schedule has one time only. Use every, or cron."),
+                key="repeat",
+            )
         return None
     return repeat or None

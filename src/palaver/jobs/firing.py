@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.jobs import run_end as alerts, run_end as missed_notices, runs_table as job_runs, table as jobs
+from palaver.jobs import run_end, runs_table as job_runs, table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
 from palaver.jobs.schedule import get_period, iterate_slots, read_schedule
 from palaver.people.model import Role
@@ -117,8 +117,7 @@ def compute_grace(job: Job, slot: datetime) -> timedelta:
 
 def fire_job(tx: Transaction, config: GatewayConfig, seen_row: JobRow, plan: FiringPlan, now: int) -> bool:
     """Pass the slots of a job as planned; False, and nothing changes, if the job is no longer as it was seen."""
-    job_runs.lock_job(tx, seen_row.no)
-    row = jobs.find_by_no(tx, seen_row.no)
+    row = jobs.lock(tx, seen_row.no)
     if row is None or _get_timing(row.job) != _get_timing(seen_row.job):
         return False
     run_slot = plan.run_slot
@@ -139,7 +138,7 @@ def fire_job(tx: Transaction, config: GatewayConfig, seen_row: JobRow, plan: Fir
     elif run_slot is not None:
         job_runs.record_skipped(tx, row, run_slot, OVERLAP_REASON, now)
         if next_slot is None:
-            alerts.notify_of_skipped_run(tx, config, row, OVERLAP_REASON, now)
+            run_end.notify_of_skipped_run(tx, config, row, OVERLAP_REASON, now)
     return True
 
 
@@ -172,17 +171,16 @@ def _record_missed(tx: Transaction, row: JobRow, plan: FiringPlan, next_slot: da
     if plan.missed_slot is None or job_runs.has_run_at(tx, row.no, plan.missed_slot):
         return
     reason = _explain_missed(plan.missed_count)
-    is_untold = plan.run_slot is None and alerts.should_tell(next_slot, from_micros(now))
+    is_untold = plan.run_slot is None and run_end.should_tell(next_slot, from_micros(now))
     job_runs.record_missed(tx, row, plan.missed_slot, plan.missed_count, reason, now, is_untold=is_untold)
 
 
 def pause_unreadable_job(tx: Transaction, config: GatewayConfig, seen_row: JobRow, reason: str, now: int) -> None:
     """Pause a job whose schedule or time zone cannot be read any more, and tell its person."""
-    job_runs.lock_job(tx, seen_row.no)
-    row = jobs.find_by_no(tx, seen_row.no)
+    row = jobs.lock(tx, seen_row.no)
     if row is not None and _get_timing(row.job) == _get_timing(seen_row.job):
         jobs.set_state(tx, row.no, JobState.PAUSED, reason, None, now)
-        alerts.notify_of_pause(tx, config, row, reason, now)
+        run_end.notify_of_pause(tx, config, row, reason, now)
 
 
 def correct_next_slot(tx: Transaction, seen_row: JobRow, now: int) -> bool:
@@ -190,8 +188,7 @@ def correct_next_slot(tx: Transaction, seen_row: JobRow, now: int) -> bool:
 
     A slot that has a run is never used again.
     """
-    job_runs.lock_job(tx, seen_row.no)
-    row = jobs.find_by_no(tx, seen_row.no)
+    row = jobs.lock(tx, seen_row.no)
     if row is None or row.job.next_slot is None or row.job.state is not JobState.ACTIVE:
         return False
     job, known_slot = row.job, row.job.next_slot
@@ -259,8 +256,7 @@ def start_next_run(
     attempt.run_id = None if run_row is None else run_row.run.id
     if run_row is None:
         return StartOutcome.NOTHING
-    job_runs.lock_job(tx, run_row.job_no)
-    job_row = jobs.find_by_no(tx, run_row.job_no)
+    job_row = jobs.lock(tx, run_row.job_no)
     if job_row is None:  # deleted just now, with its runs
         return StartOutcome.NOTHING
     if _end_unwanted_run(tx, job_row, run_row, now):
@@ -281,7 +277,7 @@ def _end_unwanted_run(tx: Transaction, job_row: JobRow, run_row: RunRow, now: in
     else:
         return False
     job_runs.end_run(tx, run_row.no, state, now, reason=reason)
-    if state is JobRunState.MISSED and missed_notices.should_tell(job.next_slot, from_micros(now)):
+    if state is JobRunState.MISSED and run_end.should_tell(job.next_slot, from_micros(now)):
         job_runs.set_untold(tx, [run_row.no], is_untold=True)
     if is_scheduled:
         jobs.restore_run(tx, job_row.no)

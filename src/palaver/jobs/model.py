@@ -16,10 +16,11 @@ from collections.abc import Mapping  # noqa: TC003 - the columns of jobs and run
 from dataclasses import dataclass, field, fields
 from datetime import datetime  # noqa: TC003
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from palaver.core.ids import JobId, JobRunId, PersonId, SessionId  # noqa: TC001
 from palaver.core.source import SessionSource  # noqa: TC001
+from palaver.core.wire import Doc, TypedDict
 from palaver.sessions.delivery import DeliveryStatus  # noqa: TC001
 
 if TYPE_CHECKING:
@@ -92,6 +93,19 @@ class JobFields:
     def list_changes(self, job: JobFields) -> dict[str, Any]:
         """Return the fields that differ from those of a job."""
         return {name: value for name, value in self.list_fields().items() if value != getattr(job, name)}
+
+
+class JobFieldsJson(TypedDict):
+    """What a person decides about a job, besides its targets and toolsets."""
+
+    name: str
+    prompt: str
+    schedule: Annotated[str, Doc("As it is stored.", "0 7 * * MON-FRI")]
+    words: Annotated[str, Doc("The schedule in words, with the time zone.", "every weekday at 07:00 (Europe/Vienna)")]
+    timezone: str
+    runs_left: Annotated[int | None, Doc("Scheduled runs that are left; null: without end.")]
+    model: Annotated[str | None, Doc("The model that it has chosen; null: the default.")]
+    profile: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +185,8 @@ def _declare(**declaration: Any) -> Any:
 class JobDraft:
     """The fields of a job as a person or the agent gives them; None: not given, or unchanged.
 
-    A new field also needs a column and its value in `JobFields`, which `jobs/fields.py` checks by its kind.
+    A new field also needs a column, its value in `JobFields`, which `jobs/fields.py` checks by its kind, and its key in
+    `JobFieldsJson`.
     """
 
     name: str | None = _declare(

@@ -267,7 +267,7 @@ def deliver_output(
         attachment_ids=attachment_ids,
         turn_no=turn_no,
         session_no=run_row.session_no,
-        file_address=make_file_address(make_folder_name(job), format_slot(run)),
+        file_address=make_file_address(make_folder_name(job), make_file_name(run)),
     )
     origin = Origin(job.origin, job_row.origin_session_no)
     errors: dict[str, str] = {}
@@ -297,7 +297,7 @@ def make_folder_name(job: Job) -> str:
     return f"{safe or 'job'}-{job.id}"
 
 
-def format_slot(run: JobRun) -> str:
+def make_file_name(run: JobRun) -> str:
     """Return the name of a run's file: the time of its slot in UTC."""
     slot = run.slot
     text = slot.strftime("%Y-%m-%dT%H-%M-%S")
@@ -340,8 +340,7 @@ def finish_job_run(tx: Transaction, config: GatewayConfig, turn: EndedTurn, now:
     run_row = job_runs.find_run(tx, turn.run_id)
     if run_row is None or run_row.run.state.has_ended or run_row.turn_no != turn.turn_no:
         return
-    job_runs.lock_job(tx, run_row.job_no)
-    job_row = jobs.find_by_no(tx, run_row.job_no)
+    job_row = jobs.lock(tx, run_row.job_no)
     if job_row is None:
         return
     failure = _find_failure(turn, run_row)
@@ -358,8 +357,7 @@ def fail_unstarted_run(tx: Transaction, config: GatewayConfig, run_id: str, now:
     run_row = job_runs.find_run(tx, run_id)
     if run_row is None or run_row.run.state is not JobRunState.QUEUED:
         return
-    job_runs.lock_job(tx, run_row.job_no)
-    job_row = jobs.find_by_no(tx, run_row.job_no)
+    job_row = jobs.lock(tx, run_row.job_no)
     if job_row is not None:
         _fail(tx, config, job_row, run_row, _Failure(NOT_STARTED_REASON, "not_started"), now)
 
@@ -369,8 +367,7 @@ def end_orphaned_runs(tx: Transaction, config: GatewayConfig, now: int) -> int:
     ended = 0
     for orphan in job_runs.list_orphans(tx, MAX_ORPHANS):
         reason = DELETED_REASON if orphan.is_turn_gone else orphan.turn_error or UNKNOWN_REASON
-        job_runs.lock_job(tx, orphan.row.job_no)
-        job_row = jobs.find_by_no(tx, orphan.row.job_no)
+        job_row = jobs.lock(tx, orphan.row.job_no)
         if job_row is not None:
             _fail(tx, config, job_row, orphan.row, _Failure(reason, InterruptReason.STOPPED.value), now)
             ended += 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import JobRunning
 from palaver.core.ids import JobId, SessionId, new_job_run_id
 from palaver.core.text import make_storable
@@ -87,11 +87,6 @@ def find_open(tx: Transaction, job_no: int) -> RunRow | None:
     return _make_run_row(row) if row else None
 
 
-def lock_job(tx: Transaction, job_no: int) -> None:
-    """Keep others from changing a job and its runs until this transaction ends."""
-    tx.fetch_one(f"SELECT 1 FROM job WHERE no = $1 {tx.for_update}", job_no)
-
-
 def has_run_at(tx: Transaction, job_no: int, slot: datetime) -> bool:
     return tx.fetch_one("SELECT 1 FROM job_run WHERE job_no = $1 AND slot = $2", job_no, to_micros(slot)) is not None
 
@@ -122,8 +117,7 @@ def list_running_sessions(tx: Transaction, person_id: str) -> list[int]:
 
 def count_running(tx: Transaction) -> int:
     """Count the runs of all jobs that have started and not ended."""
-    row = tx.fetch_one("SELECT COUNT(*) FROM job_run WHERE state = 'running'")
-    return int(row[0]) if row else 0
+    return fetch_number(tx, "SELECT COUNT(*) FROM job_run WHERE state = 'running'")
 
 
 _SELECT_STARTABLE = f"{_SELECT} WHERE r.state = 'queued' AND r.start_after <= $1"
@@ -146,14 +140,16 @@ def find_startable(tx: Transaction, now: int, person_share: int) -> RunRow | Non
 
 def find_next_start(tx: Transaction) -> int | None:
     """Return when the first queued run may start."""
-    row = tx.fetch_one("SELECT start_after FROM job_run WHERE state = 'queued' ORDER BY start_after LIMIT 1")
-    return int(row[0]) if row else None
+    found: int | None = fetch_value(
+        tx, "SELECT start_after FROM job_run WHERE state = 'queued' ORDER BY start_after LIMIT 1"
+    )
+    return found
 
 
 def find_last_created_at(tx: Transaction) -> int | None:
     """Return when the newest run of any job was queued."""
-    row = tx.fetch_one("SELECT created_at FROM job_run WHERE no = (SELECT MAX(no) FROM job_run)")
-    return int(row[0]) if row else None
+    found: int | None = fetch_value(tx, "SELECT created_at FROM job_run WHERE no = (SELECT MAX(no) FROM job_run)")
+    return found
 
 
 def list_untold(tx: Transaction, limit: int) -> list[RunRow]:
@@ -162,13 +158,13 @@ def list_untold(tx: Transaction, limit: int) -> list[RunRow]:
     Another transaction that does the same waits until this one ends.
     """
     tx.lock_name("palaver missed runs")
-    person = tx.fetch_one(
-        "SELECT j.person_id FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.is_untold = 1 LIMIT 1"
+    person_id: str | None = fetch_value(
+        tx, "SELECT j.person_id FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.is_untold = 1 LIMIT 1"
     )
-    if person is None:
+    if person_id is None:
         return []
     rows = tx.fetch_all(
-        f"{_SELECT} WHERE j.person_id = $1 AND r.is_untold = 1 ORDER BY r.slot, r.no LIMIT $2", person[0], limit
+        f"{_SELECT} WHERE j.person_id = $1 AND r.is_untold = 1 ORDER BY r.slot, r.no LIMIT $2", person_id, limit
     )
     return [_make_run_row(row) for row in rows]
 
@@ -207,8 +203,7 @@ def list_orphans(tx: Transaction, limit: int) -> list[OrphanRun]:
 def enqueue(
     tx: Transaction, job_row: JobRow, slot: datetime, kind: JobRunKind, now: int, *, start_after: int | None = None
 ) -> JobRun:
-    """Queue a run; raise `JobRunning` if the last one has not ended."""
-    lock_job(tx, job_row.no)
+    """Queue a run of a job that is locked; raise `JobRunning` if the last one has not ended."""
     if find_open(tx, job_row.no) is not None:
         raise JobRunning(f"The job {job_row.job.name!r} is already running. Wait until it has ended.")
     moment = to_micros(slot)

@@ -14,6 +14,7 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
 from palaver.core.operation import Operations, Page, WriteThenWork, check_count, operation
 from palaver.core.source import Platform, SessionSource
+from palaver.core.texts import say
 from palaver.jobs import proposals, runs_table as job_runs, table as jobs
 from palaver.jobs.editor import (
     JobEditor,
@@ -60,7 +61,7 @@ MAX_PAGE_JOBS: Final = 500
 MAX_PAGE_RUNS: Final = 100
 RUN_NAMESPACE: Final = "job runs"  # keeps the keys of runs apart from those of messages
 _ASKED_AGAIN: Final = "The agent has changed its proposal for the job {name!r}. Look at it again."
-_REMOVED = "The job was deleted."
+_REMOVED = say("jobs.job_deleted", "The job was deleted.")
 
 
 class Jobs(Operations[R]):
@@ -214,7 +215,9 @@ class Jobs(Operations[R]):
         def change(tx: Transaction, job_row: JobRow) -> None:
             check_confirmed(job_row.job)
             if job_row.job.state is JobState.ACTIVE:
-                raise NothingToDo(f"The job {job_row.job.name!r} is active already.")
+                raise NothingToDo(
+                    say("jobs.job_active_already", "The job {name} is active already.", name=repr(job_row.job.name))
+                )
             self._editor.activate(tx, job_row, now)
 
         return self._change(principal, id_or_name, change, now, everything=everything)
@@ -289,7 +292,9 @@ class Jobs(Operations[R]):
                 return self._editor.change_waiting(tx, job_row, draft, now)
             fields = self._editor.change_fields(tx, job_row, draft, now)
             if not fields.list_changes(job):
-                raise NothingToDo(f"The job {job.name!r} is like this already.")
+                raise NothingToDo(
+                    say("jobs.job_like_already", "The job {name} is like this already.", name=repr(job.name))
+                )
             jobs.check_name_free(tx, job.person_id, fields.name, except_no=job_row.no)
             change = encode_draft(draft, fields)
             jobs.update_fields(tx, job_row, {"proposed_change": change}, to_micros(now))
@@ -384,7 +389,7 @@ class Jobs(Operations[R]):
         """Find a job, and keep others from changing it until this transaction ends: a slot may pass at this moment."""
         check_not_job(principal)
         job_row = self._find(tx, principal, id_or_name, everything)
-        job_runs.lock_job(tx, job_row.no)
+        jobs.lock(tx, job_row.no)
         return self._find(tx, principal, job_row.job.id, everything)  # as it is since the lock
 
     def _find_to_change(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:

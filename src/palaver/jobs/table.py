@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.core.clock import from_micros, from_micros_or_none, to_micros
+from palaver.core.clock import from_micros_or_none, to_micros
 from palaver.core.columns import Columns, insert_row, update_row
+from palaver.core.engines.base import fetch_number, fetch_value
 from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
 from palaver.core.ids import SessionId, new_job_id
 from palaver.core.source import encode_source
@@ -111,6 +112,15 @@ def find_by_no(tx: Transaction, job_no: int) -> JobRow | None:
     return _find(tx, "j.no = $1", job_no)
 
 
+def lock(tx: Transaction, job_no: int) -> JobRow | None:
+    """Keep others from changing a job and its runs until this transaction ends; return the job as it is from then on.
+
+    None if it was deleted.
+    """
+    tx.fetch_one(f"SELECT 1 FROM job WHERE no = $1 {tx.for_update}", job_no)
+    return find_by_no(tx, job_no)
+
+
 def get_owned(tx: Transaction, person_id: PersonId, id_or_name: str) -> JobRow:
     """Return one of a person's jobs; another person's job is not found, like one that does not exist."""
     name_key = make_name_key(id_or_name)
@@ -162,8 +172,9 @@ def list_due(tx: Transaction, now: int, limit: int, after: tuple[int, int] = (0,
 
 def find_next_slot(tx: Transaction, after: int) -> datetime | None:
     """Return the earliest slot of any job that is later than a moment; None if there is none."""
-    row = tx.fetch_one("SELECT next_slot FROM job WHERE next_slot > $1 ORDER BY next_slot LIMIT 1", after)
-    return from_micros(row[0]) if row else None
+    return from_micros_or_none(
+        fetch_value(tx, "SELECT next_slot FROM job WHERE next_slot > $1 ORDER BY next_slot LIMIT 1", after)
+    )
 
 
 # ---- changing --------------------------------------------------------------------------------------------------
@@ -173,8 +184,8 @@ def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
     """Add a job; raises `JobNameTaken` if the person has one of this name, and `LimitReached` if they have too many."""
     tx.lock_name(f"palaver jobs {new_job.person_id}")
     check_name_free(tx, new_job.person_id, new_job.name)
-    count = tx.fetch_one("SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0", new_job.person_id)
-    if count is not None and count[0] >= MAX_JOBS_PER_PERSON:
+    count = fetch_number(tx, "SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0", new_job.person_id)
+    if count >= MAX_JOBS_PER_PERSON:
         raise LimitReached(
             f"You already have {MAX_JOBS_PER_PERSON} jobs. Delete one before you add another.",
             what="jobs",
@@ -475,8 +486,10 @@ def mark_proposed(tx: Transaction, job_no: int, session_no: int, now: int) -> No
 
 def find_session_no(tx: Transaction, job_no: int) -> int | None:
     """Return the conversation in which the person is asked to confirm a job or its change."""
-    row = tx.fetch_one("SELECT proposed_session_no FROM job WHERE no = $1 AND proposed_at IS NOT NULL", job_no)
-    return None if row is None else row[0]
+    found: int | None = fetch_value(
+        tx, "SELECT proposed_session_no FROM job WHERE no = $1 AND proposed_at IS NOT NULL", job_no
+    )
+    return found
 
 
 def was_proposed_in_turn(tx: Transaction, job_no: int, lease: TurnLease) -> bool:

@@ -6,7 +6,7 @@ Making and changing a job are proposals: nothing runs before the person has conf
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.base import Tool
 from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
@@ -15,8 +15,10 @@ from palaver.jobs.model import JOB_FIELDS, JobDraft, format_cost_per_day, list_l
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from palaver.jobs.active_run import RunReports
+    from palaver.jobs.conversation_jobs import ConversationJobs
     from palaver.jobs.model import FieldDeclaration, JobProposal, JobSummary
 
 
@@ -38,31 +40,6 @@ def _make_schema(declared: FieldDeclaration) -> dict[str, Any]:
 
 
 _FIELDS: Final = {name: _make_schema(each) for name, each in JOB_FIELDS.items() if each.agent_help is not None}
-
-
-class ConversationJobs(Protocol):
-    """The jobs that one person may use in one conversation."""
-
-    @property
-    def grantable_toolsets(self) -> Sequence[str]:
-        """The toolsets that can be granted to a job here."""
-        ...
-
-    def propose(self, draft: JobDraft) -> Awaitable[JobProposal]:
-        """Propose a new job, and ask the person."""
-        ...
-
-    def propose_change(self, job: str, draft: JobDraft) -> Awaitable[JobProposal]:
-        """Propose to change a job, and ask the person."""
-        ...
-
-    def list_jobs(self) -> Awaitable[Sequence[JobSummary]]:
-        """List the jobs, by name."""
-        ...
-
-    def pause(self, job: str) -> Awaitable[JobSummary]:
-        """Pause a job at once."""
-        ...
 
 
 def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
@@ -185,15 +162,7 @@ def _format_job(line: JobSummary) -> str:
 # ---- for a run of a job -----------------------------------------------------------------------------------------
 
 
-class FailureReports(Protocol):
-    """Where one run of a job reports that it has failed."""
-
-    def report_failure(self, reason: str) -> Awaitable[None]:
-        """Store durably why the run has failed; a later report replaces an earlier one."""
-        ...
-
-
-def make_run_tools(reports: FailureReports) -> tuple[Tool, ...]:
+def make_run_tools(reports: RunReports) -> tuple[Tool, ...]:
     """Make the tools of one run of a job."""
 
     async def report_failure(values: Mapping[str, Any]) -> str:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from palaver.core.wire import Doc, Time, TypedDict, build_json
-from palaver.jobs.model import JOB_FIELDS, CostBasis, JobResult, JobRunKind, JobRunState, JobState
-from palaver.prompts.wire import FormFieldJson
+from palaver.core.wire import Doc, FormFieldJson, Time, TypedDict, build_json
+from palaver.jobs.model import (
+    JOB_FIELDS,
+    CostBasis,
+    JobFieldsJson,
+    JobPreview,
+    JobResult,
+    JobRunKind,
+    JobRunState,
+    JobState,
+)
 from palaver.sessions.delivery import DeliveryState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from decimal import Decimal
 
-    from palaver.jobs.model import JobDetails, JobOptions, JobPreview, JobRun, JobSummary, NamedItem
+    from palaver.jobs.model import JobDetails, JobOptions, JobRun, JobSummary
 
 
 class NamedItemJson(TypedDict):
@@ -21,19 +28,6 @@ class NamedItemJson(TypedDict):
 
     name: str
     words: str
-
-
-class JobFieldsJson(TypedDict):
-    """What a person decides about a job, besides its targets and toolsets."""
-
-    name: str
-    prompt: str
-    schedule: Annotated[str, Doc("As it is stored.", "0 7 * * MON-FRI")]
-    words: Annotated[str, Doc("The schedule in words, with the time zone.", "every weekday at 07:00 (Europe/Vienna)")]
-    timezone: str
-    runs_left: Annotated[int | None, Doc("Scheduled runs that are left; null: without end.")]
-    model: Annotated[str | None, Doc("The model that it has chosen; null: the default.")]
-    profile: str | None
 
 
 class JobPreviewJson(JobFieldsJson):
@@ -177,55 +171,38 @@ def details_to_json(details: JobDetails) -> JobDetailsJson:
 
 
 def preview_to_json(preview: JobPreview) -> JobPreviewJson:
-    return build_json(
-        JobPreviewJson,
-        preview.fields,
-        words=preview.words,
-        next_slots=preview.next_slots,
-        runs_per_day=preview.runs_per_day,
-        cost_per_run_usd=_format_dollars(preview.cost_per_run),
-        cost_per_day_usd=_format_dollars(preview.cost_per_day),
-        cost_basis=preview.cost_basis,
-        targets=_items_to_json(preview.targets),
-        toolsets=_items_to_json(preview.toolsets),
-        used_model=preview.used_model,
-    )
+    values = {name: getattr(preview, name) for name in JobPreview.__slots__}
+    costs = {
+        "cost_per_run_usd": _format_dollars(preview.cost_per_run),
+        "cost_per_day_usd": _format_dollars(preview.cost_per_day),
+    }
+    return build_json(JobPreviewJson, preview.fields, **values, **costs)
 
 
 def options_to_json(options: JobOptions) -> JobOptionsJson:
-    toolsets, targets = _items_to_json(options.toolsets), _items_to_json(options.targets)
-    labeled = [(name, declared) for name, declared in JOB_FIELDS.items() if declared.label is not None]
     form_fields = [
         {"name": name, "label": declared.label, "help": declared.help, "max_chars": declared.maximum}
-        for name, declared in labeled
+        for name, declared in JOB_FIELDS.items()
+        if declared.label is not None
     ]
-    return build_json(JobOptionsJson, options, toolsets=toolsets, targets=targets, fields=form_fields)
+    return build_json(JobOptionsJson, options, fields=form_fields)
 
 
 def run_to_json(run: JobRun) -> JobRunJson:
     """Return a run: how it ended, what came out of it, and what reached each target."""
-    return build_json(
-        JobRunJson,
-        run,
-        deliveries=[build_json(RunDeliveryJson, each) for each in run.deliveries],
-        target_errors=[{"target": target, "error": error} for target, error in run.target_errors.items()],
-    )
+    errors = [{"target": target, "error": error} for target, error in run.target_errors.items()]
+    return build_json(JobRunJson, run, target_errors=errors)
 
 
 def _list_further_keys(summary: JobSummary) -> dict[str, object]:
     """Return the keys that are no field of the job."""
-    job, last_run = summary.job, summary.last_run
     return {
         "words": summary.words,
         "person_name": summary.person_name,
-        "has_proposed_change": job.proposed_change is not None,
-        "origin_platform": str(job.origin.platform),
-        "last_run": None if last_run is None else build_json(LastRunJson, last_run),
+        "has_proposed_change": summary.job.proposed_change is not None,
+        "origin_platform": str(summary.job.origin.platform),
+        "last_run": summary.last_run,
     }
-
-
-def _items_to_json(items: Iterable[NamedItem]) -> list[NamedItemJson]:
-    return [{"name": item.name, "words": item.words} for item in items]
 
 
 def _format_dollars(dollars: Decimal | None) -> str | None:

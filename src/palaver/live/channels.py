@@ -42,9 +42,8 @@ if TYPE_CHECKING:
 MAX_QUEUED_ITEMS: Final = 2000  # of one client; a client that falls further behind is closed
 PAGE_SIZE: Final = 200  # events in one read
 _MAX_REMEMBERED = 100  # ended turns, and deliveries, of one channel
-_GATEWAY_PRINCIPAL = Principal(
-    PersonId(""), Role.OWNER
-)  # a channel reads for several people, each of whom has been checked
+# A channel reads for several people, each of whom has been checked.
+_GATEWAY_PRINCIPAL = Principal(PersonId(""), Role.OWNER)
 
 # Pauses between two pieces of a draft: the more clients follow it, the more text goes into each piece.
 DRAFT_PAUSE_PER_CLIENT_SECONDS = 0.0004

@@ -65,8 +65,6 @@ class FollowRequest:
 
 
 class LiveClients:
-    """All live clients of this process."""
-
     def __init__(self, store: SessionStore, feed: Feed) -> None:
         self._store = store
         self._feed = feed
@@ -84,8 +82,13 @@ class LiveClients:
 
     async def start(self) -> None:
         self._last_deletion_no = await self._store.engine.arun(Read(live_queries.get_last_deletion_no))
-        self._remove_listener = self._feed.add_change_listener(self._note_changes)
-        self._task = asyncio.create_task(self._run_update_loop(), name="palaver-live")
+        self._remove_listener = self._feed.add_change_listener(self._record_changes)
+        self._task = asyncio.create_task(
+            run_poll_loop(
+                self._poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="live_update_failed"
+            ),
+            name="palaver-live",
+        )
 
     async def stop(self) -> None:
         """Stop sending updates, and close all clients."""
@@ -189,16 +192,11 @@ class LiveClients:
 
     # -- session lists -------------------------------------------------------------------------------------
 
-    def _note_changes(self, numbers: frozenset[int] | None) -> None:
+    def _record_changes(self, numbers: frozenset[int] | None) -> None:
         if self._clients:
             self._has_unknown_changes |= numbers is None
             self._changed_numbers |= numbers or frozenset()
             self._wake_event.set()
-
-    async def _run_update_loop(self) -> None:
-        await run_poll_loop(
-            self._poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="live_update_failed"
-        )
 
     async def _poll(self) -> float:
         await asyncio.sleep(BATCH_SECONDS)  # for changes that happen at the same time

@@ -72,23 +72,31 @@ class Feed:
         self._has_unknown_changes = False  # something has changed, and it is not known what
         self._wake_event = asyncio.Event()
         self._commit_event = asyncio.Event()  # there was a commit that may concern any session
-        self._commit_noted_at = 0.0  # event loop time
+        self._last_commit_at = 0.0  # event loop time
         self._watch: Watch | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Start to watch the store."""
         engine = self._store.engine
         if engine.name == "sqlite":
             self._change_marks = await engine.arun(Read(sqlite_changes.read_marks))
         loop = asyncio.get_running_loop()
 
         def on_change(session_numbers: frozenset[int] | None) -> None:
-            loop.call_soon_threadsafe(self._note_changes, session_numbers)
+            loop.call_soon_threadsafe(self._record_changes, session_numbers)
 
         self._watch = engine.watch(on_change)
         self._tasks = [
-            asyncio.create_task(self._run_notify_loop(), name="palaver-feed"),
+            asyncio.create_task(
+                run_poll_loop(
+                    self._notify,
+                    self._wake_event,
+                    is_stopped=lambda: False,
+                    log=log,
+                    failure_event="feed_notify_failed",
+                ),
+                name="palaver-feed",
+            ),
             asyncio.create_task(self._run_catch_up_loop(), name="palaver-feed-catch-up"),
         ]
 
@@ -189,20 +197,15 @@ class Feed:
 
     # -- watching the store --------------------------------------------------------------------------------
 
-    def _note_changes(self, session_numbers: frozenset[int] | None) -> None:
+    def _record_changes(self, session_numbers: frozenset[int] | None) -> None:
         if session_numbers is None:
             self._has_unknown_changes = True
         else:
             self._changed_sessions |= session_numbers
         self._wake_event.set()
         if not session_numbers:
-            self._commit_noted_at = asyncio.get_running_loop().time()
+            self._last_commit_at = asyncio.get_running_loop().time()
             self._commit_event.set()
-
-    async def _run_notify_loop(self) -> None:
-        await run_poll_loop(
-            self._notify, self._wake_event, is_stopped=lambda: False, log=log, failure_event="feed_notify_failed"
-        )
 
     async def _notify(self) -> float:
         """Find out what has changed, and notify followers and listeners; return the seconds until the next poll."""
@@ -242,7 +245,7 @@ class Feed:
                 listener(frozenset())
             followers = [follower for group in self._followers.values() for follower in group]
             for count, follower in enumerate(followers, 1):
-                if not follower.has_read_since(self._commit_noted_at):
+                if not follower.has_read_since(self._last_commit_at):
                     follower.wake(should_read=True)
                 await asyncio.sleep(started_at + CATCH_UP_SECONDS * count / len(followers) - loop.time())
             await asyncio.sleep(started_at + CATCH_UP_SECONDS - loop.time())

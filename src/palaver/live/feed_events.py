@@ -78,7 +78,7 @@ FeedItem = EventAppended | TurnChanged | DraftGrew | NoticeSent | DeliveryChange
 
 @dataclass(frozen=True, slots=True)
 class DraftGrowth:
-    """What an item of the draft means for a reader."""
+    """The consequence of an item of the draft for a reader."""
 
     new_pieces: Sequence[Piece]
     starts_over: bool = False  # the reader drops what it received from the draft before

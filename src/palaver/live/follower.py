@@ -16,7 +16,7 @@ from palaver.sessions import (
     list_table as session_summaries,
     log_table as events,
     table as sessions,
-    turn_leases as drafts,
+    turn_leases,
     turns_table as turns,
 )
 from palaver.sessions.delivery import DeliveryState
@@ -61,7 +61,7 @@ class Follower:
         self._read_at = 0.0  # event loop time of the last read
 
     def start_read(self) -> None:
-        """Note that the store is read now. A change from here on causes another read."""
+        """Read the store now: a change from here on causes another read."""
         self.should_read = False
         self._read_at = asyncio.get_running_loop().time()
 
@@ -118,7 +118,6 @@ class Follower:
         return items, len(new_turns) == PAGE_SIZE
 
     def _read_deliveries(self, tx: Transaction, session_no: int) -> list[FeedItem]:
-        """Read the deliveries that are new or have changed."""
         if self._last_delivery_no is None:
             newest = delivery_queries.list_latest_statuses(tx, session_no, max(self._recent_deliveries, 1))
             self._last_delivery_no = newest[-1][0] if newest else 0
@@ -144,8 +143,8 @@ class Follower:
         if live is not None and (live.turn_no, live.attempt) == (turn_no, turn.attempt):
             return []
         reader = self._draft_reader
-        reader.select_run(turn_no, turn.attempt, drafts.find_first_row(tx, turn_no, turn.attempt))
-        pieces, reader.row = drafts.list_pieces_after(tx, turn_no, turn.attempt, reader.row)
+        reader.select_run(turn_no, turn.attempt, turn_leases.find_first_piece_row(tx, turn_no, turn.attempt))
+        pieces, reader.row = turn_leases.list_pieces_after(tx, turn_no, turn.attempt, reader.row)
         return reader.build_items(turn.id, pieces)
 
     # -- from memory ---------------------------------------------------------------------------------------
@@ -171,7 +170,7 @@ class Follower:
 
 @dataclass(slots=True)
 class _DraftReader:
-    """How far a follower has read the draft of one run."""
+    """The position of a follower in the draft of one run."""
 
     run: tuple[int, int, int] = (0, 0, 0)  # turn number, attempt, first row of the draft
     position: Position = START_POSITION  # in a draft in memory
@@ -295,7 +294,7 @@ def _load_members(tx: Transaction, audience_no: int) -> frozenset[PersonId]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedUpdates:
-    """What a page has missed in a session, all read from one state of the database."""
+    """The updates of a session that a page has missed, all read from one state of the database."""
 
     last_seq: int
     events: Sequence[Event]

@@ -27,7 +27,8 @@ from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import AttachmentsUnavailable, ConfigError, InvalidInput, StoreFull
 from palaver.core.fair_slots import FairSlots
-from palaver.core.files import check_room
+from palaver.core.files import check_room, flush_folder
+from palaver.core.texts import say
 from palaver.media import table as attachments
 from palaver.media.documents.extraction import (
     DOCUMENT_TYPES,
@@ -362,21 +363,19 @@ class Attachments:
             if _is_older(upload, before):
                 upload.unlink(missing_ok=True)
         for subfolder in self._folder.glob("[0-9a-f][0-9a-f]"):
-            paths = [path for path in subfolder.iterdir() if _is_older(path, before)]
-            known = self._find_known_hashes(paths)
-            for path in paths:
-                if _get_hash(path) not in known:
-                    self._delete_if_unused(path)
+            self._delete_unused_paths([path for path in subfolder.iterdir() if _is_older(path, before)])
 
     def delete_unused_hashes(self, hashes: Sequence[str]) -> None:
         """Delete the bytes with these hashes now, except those that an attachment uses."""
-        paths = [path for digest in hashes if (path := self._get_path_of_hash(digest)).exists()]
-        paths += [path for digest in hashes if (path := self._get_path_of_hash(digest + _TRASH_SUFFIX)).exists()]
+        paths = [self._get_path_of_hash(digest + suffix) for suffix in ("", _TRASH_SUFFIX) for digest in hashes]
+        self._delete_unused_paths([path for path in paths if path.exists()])
+        self._documents.texts.delete(sorted(set(hashes) - self._find_used_hashes(hashes)))
+
+    def _delete_unused_paths(self, paths: Sequence[Path]) -> None:
         known = self._find_known_hashes(paths)
         for path in paths:
             if _get_hash(path) not in known:
                 self._delete_if_unused(path)
-        self._documents.texts.delete(sorted(set(hashes) - self._find_used_hashes(hashes)))
 
     def _delete_if_unused(self, path: Path) -> None:
         """Move a file aside, check again, and only then delete it: a client may be uploading the same bytes now."""
@@ -475,7 +474,13 @@ def find_attachments(
     """
     ids = list(dict.fromkeys([*find_attachment_ids(content), *attachment_ids]))
     if len(ids) > MAX_FILES_PER_MESSAGE:
-        raise InvalidInput(f"attachments: a message can have up to {MAX_FILES_PER_MESSAGE} files.")
+        raise InvalidInput(
+            say(
+                "media.attachments_message_up_files",
+                "attachments: a message can have up to {limit} files.",
+                limit=MAX_FILES_PER_MESSAGE,
+            )
+        )
     if ids and person_id is None:
         raise AttachmentNotFound
     return [attachments.get_visible(tx, attachment_id, person_id) for attachment_id in ids]
@@ -513,11 +518,7 @@ def _detect_type(path: Path) -> str:
 def _move_into_place(upload: Path, target: Path) -> None:
     target.parent.mkdir(mode=0o700, exist_ok=True)
     upload.replace(target)
-    descriptor = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    flush_folder(target.parent)
 
 
 def _is_older(path: Path, time_seconds: float) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import build_placeholders, list_columns
-from palaver.core.ids import PersonId
+from palaver.core.columns import Columns, insert_row
+from palaver.core.engines.base import build_placeholders
 from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 from palaver.sessions.speech import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
 
@@ -18,21 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
 
 
-class _AttachmentColumns(NamedTuple):
-    no: int
-    id: str
-    name: str
-    media_type: str
-    size: int
-    sha256: str
-    person_id: str
-    created_at: int
-
-
-_COLUMNS = list_columns(_AttachmentColumns, "a")
-_SELECT = f"SELECT {_COLUMNS} FROM attachment a"
+_COLUMNS: Final = Columns(Attachment)
+_SELECT = f"SELECT {_COLUMNS.format_select('a')}, a.no FROM attachment a"
 # LIMIT keeps PostgreSQL from reading all uses for the few files that are asked for.
 _IS_USED = "(SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no LIMIT 1) IS NOT NULL"
 _IS_VISIBLE = """(a.person_id = $2 OR EXISTS (SELECT 1 FROM attachment_use u JOIN session s ON s.no = u.session_no
@@ -40,17 +29,7 @@ _IS_VISIBLE = """(a.person_id = $2 OR EXISTS (SELECT 1 FROM attachment_use u JOI
 
 
 def add(tx: Transaction, attachment: Attachment) -> None:
-    tx.execute(
-        "INSERT INTO attachment (id, name, media_type, size, sha256, person_id, created_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        attachment.id,
-        attachment.name,
-        attachment.media_type,
-        attachment.size,
-        attachment.sha256,
-        attachment.person_id,
-        to_micros(attachment.created_at),
-    )
+    insert_row(tx, "attachment", _COLUMNS.encode({name: getattr(attachment, name) for name in Attachment.__slots__}))
 
 
 def get_visible(tx: Transaction, attachment_id: str, person_id: PersonId | None) -> tuple[int, Attachment]:
@@ -158,18 +137,9 @@ def find_known_hashes(tx: Transaction, hashes: Sequence[str]) -> set[str]:
     return {sha256 for sha256 in hashes if tx.fetch_one(select, sha256) is not None}
 
 
-def _numbered_attachment_from_row(values: Row) -> tuple[int, Attachment]:
-    row = _AttachmentColumns._make(values)
-    attachment = Attachment(
-        id=row.id,
-        name=row.name,
-        media_type=row.media_type,
-        size=row.size,
-        sha256=row.sha256,
-        person_id=PersonId(row.person_id),
-        created_at=from_micros(row.created_at),
-    )
-    return row.no, attachment
+def _numbered_attachment_from_row(row: Row) -> tuple[int, Attachment]:
+    *_, no = row
+    return no, _COLUMNS.decode(row)
 
 
 PERSON_DATA: Final = (PersonColumn("attachment", merge=Moved(), erase=ErasureStep.ATTACHMENTS, belonging="files"),)

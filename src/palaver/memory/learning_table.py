@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.engines.base import fetch_value
 from palaver.core.ids import PersonId
 from palaver.memory.model import MemoryTurnKind
 from palaver.people.person_data import EraseAt, Follows, PersonColumn
@@ -54,31 +55,31 @@ def find_unread_messages(tx: Transaction, session_no: int, up_to: int) -> Unread
     if not rows:
         return None
     author_ids = dict.fromkeys(None if author is None else PersonId(author) for _, author in rows)
-    return UnreadMessages(last_seq=rows[0][0], author_ids=tuple(author_ids))
+    last_seq, _ = rows[0]
+    return UnreadMessages(last_seq=last_seq, author_ids=tuple(author_ids))
 
 
 def find_covered_seq(tx: Transaction, session_no: int, before: int) -> int:
     """Return up to which seq the memory turns of a session before this one have read it."""
-    row = tx.fetch_one(
-        "SELECT MAX(up_to_seq) FROM memory_turn WHERE session_no = $1 AND up_to_seq < $2", session_no, before
-    )
-    return 0 if row is None or row[0] is None else int(row[0])
+    statement = "SELECT MAX(up_to_seq) FROM memory_turn WHERE session_no = $1 AND up_to_seq < $2"
+    return int(fetch_value(tx, statement, session_no, before) or 0)
 
 
 def find_copied_seq(tx: Transaction, session_no: int) -> int:
     """Return up to which seq the messages of a fork are copies of another session's."""
-    row = tx.fetch_one("SELECT MAX(seq) FROM event WHERE session_no = $1 AND kind = 'started'", session_no)
-    return 0 if row is None or row[0] is None else int(row[0])
+    statement = "SELECT MAX(seq) FROM event WHERE session_no = $1 AND kind = 'started'"
+    return int(fetch_value(tx, statement, session_no) or 0)
 
 
 def find_audience_person(tx: Transaction, audience_no: int) -> PersonId | None:
     """Return the person whose own audience this is, or who has taken it over."""
-    row = tx.fetch_one(
+    person_id: PersonId | None = fetch_value(
+        tx,
         "SELECT p.id FROM audience_member m JOIN person p ON p.id = m.person_id WHERE m.audience_no = $1"
         " ORDER BY CASE WHEN p.audience_no = $1 THEN 0 ELSE 1 END, m.joined_at LIMIT 1",
         audience_no,
     )
-    return None if row is None else PersonId(row[0])
+    return person_id
 
 
 def queue(
@@ -126,20 +127,25 @@ def has_queued(tx: Transaction) -> bool:
 
 def claim_next(tx: Transaction, owner: str, until: int) -> MemoryTurn | None:
     """Claim the oldest memory turn that waits; None if there is none, or another process was faster."""
-    row = tx.fetch_one(
+    found = tx.fetch_one(
         "SELECT session_no, up_to_seq FROM memory_turn WHERE ended_at IS NULL AND state = 'queued'"
         " ORDER BY created_at, session_no LIMIT 1"
     )
-    claimed = row and tx.fetch_one(
+    if found is None:
+        return None
+    session_no, up_to_seq = found
+    person_id: str | None = fetch_value(
+        tx,
         "UPDATE memory_turn SET state = 'running', lease_owner = $3, lease_until = $4"
         " WHERE session_no = $1 AND up_to_seq = $2 AND state = 'queued' RETURNING person_id",
-        *row,
+        session_no,
+        up_to_seq,
         owner,
         until,
     )
-    if not row or not claimed:
+    if person_id is None:
         return None
-    return MemoryTurn(session_no=row[0], up_to_seq=row[1], person_id=PersonId(claimed[0]), owner=owner)
+    return MemoryTurn(session_no=session_no, up_to_seq=up_to_seq, person_id=PersonId(person_id), owner=owner)
 
 
 def end(tx: Transaction, turn: MemoryTurn, error: str | None, now: int) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import MemoryId, PersonId  # noqa: TC001
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.sessions.search_text import MAX_QUERY_CHARS, split_query_words, split_words
 
 if TYPE_CHECKING:
@@ -87,10 +88,17 @@ def clean_memory(text: str, max_chars: int = MAX_MEMORY_CHARS) -> str:
     """Return the text without surrounding spaces; raise InvalidInput when it is empty or too long."""
     clean = make_storable(text).strip()
     if not clean:
-        raise InvalidInput("There is nothing to remember: the text is empty.")
+        raise InvalidInput(
+            say("memory.nothing_remember_text_empty", "There is nothing to remember: the text is empty.")
+        )
     if len(clean) > max_chars:
         raise InvalidInput(
-            f"This text is too long to remember: {len(clean)} of at most {max_chars} characters. Shorten it.",
+            say(
+                "memory.text_too_long_remember",
+                "This text is too long to remember: {count} of at most {limit} characters. Shorten it.",
+                count=len(clean),
+                limit=max_chars,
+            ),
             characters=len(clean),
         )
     return clean

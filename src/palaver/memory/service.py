@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NotAllowed, NotFound, NothingToDo, SessionNotFound
 from palaver.core.operation import AsyncRunner, Operations, R, check_count, operation
+from palaver.core.texts import say
 from palaver.memory import table as memories
 from palaver.memory.model import (
     MAX_AGENT_MEMORY_CHARS,
@@ -110,7 +111,10 @@ class ConversationMemory(Operations[AsyncRunner]):
                 return forgotten[0]
             if memories.list_matching(tx, audiences, id_or_text):
                 raise NotAllowed(
-                    "This belongs to another conversation that you share with other people. Forget it there."
+                    say(
+                        "memory.belongs_another_conversation_share",
+                        "This belongs to another conversation that you share with other people. Forget it there.",
+                    )
                 )
             raise NotFound(f"No memory here has this id or exactly this text: {make_excerpt(id_or_text)!r}.")
 

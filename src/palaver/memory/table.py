@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import DuplicateMemory, InvalidInput, LimitReached, NotFound
 from palaver.core.ids import MemoryId, PersonId, SessionId, new_memory_id
 from palaver.core.operation import Page
@@ -109,8 +109,7 @@ def lock(tx: Transaction, audience_no: int) -> None:
 
 
 def count(tx: Transaction, audience_no: int) -> int:
-    row = tx.fetch_one("SELECT COUNT(*) FROM memory WHERE audience_no = $1", audience_no)
-    return 0 if row is None else int(row[0])
+    return fetch_number(tx, "SELECT COUNT(*) FROM memory WHERE audience_no = $1", audience_no)
 
 
 def search(tx: Transaction, audiences: Sequence[int], query: str, limit: int) -> list[Memory]:
@@ -174,9 +173,9 @@ def forget_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str, 
 
 def forget(tx: Transaction, memory_id: MemoryId, now: int) -> None:
     """Delete a memory, and don't let the agent learn it again from the conversation that it is from."""
-    row = tx.fetch_one("SELECT session_id FROM memory WHERE id = $1", memory_id)
-    if row is not None and row[0] is not None:
-        memory_turns.mark_read(tx, row[0], now)  # first, as the end of a memory turn locks them
+    session_id: str | None = fetch_value(tx, "SELECT session_id FROM memory WHERE id = $1", memory_id)
+    if session_id is not None:
+        memory_turns.mark_read(tx, session_id, now)  # first, as the end of a memory turn locks them
     tx.execute("DELETE FROM memory WHERE id = $1", memory_id)
 
 
@@ -206,12 +205,13 @@ def find_current(tx: Transaction, session_no: int) -> list[str] | None:
 
     It has to be done again after a compaction.
     """
-    row = tx.fetch_one(
+    ids = fetch_value(
+        tx,
         "SELECT b.memory_ids FROM memory_block b JOIN session s ON s.no = b.session_no"
         " WHERE b.session_no = $1 AND b.seq >= COALESCE(s.compaction_seq, 0)",
         session_no,
     )
-    return None if row is None else list(json.loads(row[0]))
+    return None if ids is None else list(json.loads(ids))
 
 
 def store(tx: Transaction, session_no: int, ids: Sequence[str], now: int) -> None:
@@ -335,8 +335,8 @@ def _find_cursor(tx: Transaction, audiences: Sequence[int], cursor: str | None) 
     is_visible = f"audience_no IN ({build_placeholders(len(audiences))})"
     by_id = f"SELECT no FROM memory WHERE {is_visible} AND id = ${len(audiences) + 1}"
     by_time = f"SELECT MAX(no) + 1 FROM memory WHERE {is_visible} AND created_at <= ${len(audiences) + 1}"
-    row = tx.fetch_one(by_id, *audiences, match[2]) or tx.fetch_one(by_time, *audiences, int(match[1]))
-    return 0 if row is None or row[0] is None else int(row[0])
+    found = fetch_value(tx, by_id, *audiences, match[2]) or fetch_value(tx, by_time, *audiences, int(match[1]))
+    return int(found or 0)
 
 
 def _read_before(tx: Transaction, audiences: Sequence[int], before: int, limit: int) -> list[_Listed]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from palaver.memory.model import Memory, MemoryConflict
+    from palaver.memory.service import ConversationMemory
 
 MAX_RECALLED = 50
 MAX_SUPERSEDED = 20  # by one memory
@@ -34,15 +35,7 @@ class MemoryNotes(Protocol):
         ...
 
 
-class MemoryStore(MemoryNotes, Protocol):
-    """The memories that one person may use in one conversation."""
-
-    def forget(self, what: str) -> Awaitable[Memory]:
-        """Delete the memory with this id or exact text."""
-        ...
-
-
-def make_memory_tools(memories: MemoryStore) -> tuple[Tool, ...]:
+def make_memory_tools(memories: ConversationMemory) -> tuple[Tool, ...]:
     """Make the tools of the memory toolset."""
     return make_remember_tool(memories), make_recall_tool(memories), _make_forget_tool(memories)
 
@@ -116,7 +109,7 @@ def make_recall_tool(memories: MemoryNotes) -> Tool:
     )
 
 
-def _make_forget_tool(memories: MemoryStore) -> Tool:
+def _make_forget_tool(memories: ConversationMemory) -> Tool:
     async def forget(values: Mapping[str, Any]) -> str:
         what = Arguments(values, "what").get_text("what")
         with translate_errors():

@@ -14,7 +14,6 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import Notice
@@ -42,13 +41,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.agent.base import HeldCall, ModelCall
+    from palaver.config.agent_rules import TurnRules
     from palaver.config.budget_rules import BudgetRules, CallPurpose, TokenPrice
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, TurnId
     from palaver.money.calls_table import CallRow
     from palaver.money.hold import Hold
     from palaver.money.windows_table import CallSubjects
-    from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.store import SessionStore
     from palaver.sessions.usage import TurnUsage
 
@@ -87,20 +86,19 @@ class MeteredWork(Protocol):
 class Budgets:
     """Makes meters, and settles what dead processes have left behind."""
 
-    def __init__(self, store: SessionStore, rules: BudgetRules, turn_timeout: timedelta) -> None:
+    def __init__(self, store: SessionStore, get_rules: Callable[[], TurnRules]) -> None:
+        """`get_rules` returns the rules that apply now; the next call goes by them, also that of a running turn."""
+        self.store = store
         self.engine = store.engine
         self.clock = store.clock
-        self.config = store.config
-        self.rules = rules
-        self._max_call_age = turn_timeout + ORPHAN_MARGIN
+        self._get_rules = get_rules
+        self._longest_timeout = timedelta(0)
         self.refused_calls = dict.fromkeys(BudgetScope, 0)  # of this process, by the limit that refused them
         self._endings: set[asyncio.Task[None]] = set()  # kept, because a task without a reference may be dropped
 
-    def use_rules(self, rules: BudgetRules, turn_timeout: timedelta, config: GatewayConfig) -> None:
-        """Apply other limits from the next call to a model on, also of turns that are running."""
-        self.rules = rules
-        self.config = config
-        self._max_call_age = max(self._max_call_age, turn_timeout + ORPHAN_MARGIN)
+    @property
+    def rules(self) -> BudgetRules:
+        return self._get_rules().budgets
 
     def make_meter(
         self,
@@ -114,7 +112,13 @@ class Budgets:
         `on_notice` is told when an answer has to be short, and when most of a limit is used. Without it, people
         would not read that, so it is left to a later call.
         """
+        self._find_longest_timeout()
         return BudgetMeter(self, work, purpose, on_notice)
+
+    def _find_longest_timeout(self) -> timedelta:
+        """Return how long a turn may take at most: one that runs keeps the time that it began with."""
+        self._longest_timeout = max(self._longest_timeout, self._get_rules().timeout)
+        return self._longest_timeout
 
     def get_window_starts(self, now: datetime) -> dict[BudgetPeriod, int]:
         """Return when the current day and month began."""
@@ -123,7 +127,7 @@ class Budgets:
     async def recover_calls(self) -> int:
         """Settle and record the calls of dead processes; return how many there were."""
         now = self.clock.now()
-        created_before = to_micros(now - self._max_call_age)
+        created_before = to_micros(now - self._find_longest_timeout() - ORPHAN_MARGIN)
         recovered = await self.engine.arun(
             Write(
                 lambda tx: model_calls.recover_calls(tx, created_before, to_micros(now)),
@@ -208,9 +212,8 @@ class BudgetMeter:
     def _try_without_hold(self, tx: Transaction, call: ModelCall, now: datetime) -> _HoldResult | None:
         windows = self._find_windows(self._load_subjects(tx, lock=""), now)
         owner_limits = budget_limits.list_for_keys(tx, [window.key for window in windows])
-        find_limit = partial(self.budgets.rules.find_limit, unit=BudgetUnit.TOKENS, owner_limits=owner_limits)
-        limits = [find_limit(window.key) for window in windows]
-        if any(limit is not None and limit.amount is not None for limit in limits):
+        rules = self.budgets.rules
+        if any(rules.find_limit(window.key, BudgetUnit.TOKENS, owner_limits) is not None for window in windows):
             return None
         return _HoldResult(hold=None, max_tokens=call.max_tokens, windows=windows)
 
@@ -251,25 +254,19 @@ class BudgetMeter:
     def _lock_states(self, tx: Transaction, windows: Sequence[WindowId]) -> list[WindowState]:
         totals = budget_windows.lock_windows(tx, windows)
         owner_limits = budget_limits.list_for_keys(tx, [window.key for window in windows])
-        states = []
-        for window in windows:
-            amounts = {}
-            for unit in BudgetUnit:
-                limit = self.budgets.rules.find_limit(window.key, unit, owner_limits)
-                amounts[unit] = None if limit is None else limit.amount
-            total = totals[window]
-            states.append(
-                WindowState(
-                    key=window.key,
-                    used_nanos=total.used_nanos,
-                    held_nanos=total.held_nanos,
-                    used_tokens=total.used_tokens,
-                    held_tokens=total.held_tokens,
-                    limit_nanos=amounts[BudgetUnit.USD],
-                    limit_tokens=amounts[BudgetUnit.TOKENS],
-                )
+        rules = self.budgets.rules
+        return [
+            WindowState(
+                key=window.key,
+                used_nanos=totals[window].used_nanos,
+                held_nanos=totals[window].held_nanos,
+                used_tokens=totals[window].used_tokens,
+                held_tokens=totals[window].held_tokens,
+                limit_nanos=rules.find_limit(window.key, BudgetUnit.USD, owner_limits),
+                limit_tokens=rules.find_limit(window.key, BudgetUnit.TOKENS, owner_limits),
             )
-        return states
+            for window in windows
+        ]
 
     def _make_error(self, tx: Transaction, refusal: HoldRefused, model: str, now: datetime) -> BudgetExceeded:
         key = refusal.window.key
@@ -423,7 +420,7 @@ class MeteredCall:
         ]
         reader = load_reader(tx, work.session_no, work.person_id) if nearly_used else None
         notices = [
-            issue_warning(tx, budgets.config, status, reader, now, is_attended=JOB_RUN_KEY not in work.facts)
+            issue_warning(tx, budgets.store.config, status, reader, now, is_attended=JOB_RUN_KEY not in work.facts)
             for status in nearly_used
             if reader is not None
         ]

@@ -24,6 +24,7 @@ from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, NotFound, OwnerRequired
 from palaver.core.operation import Operations, Page, R, operation
+from palaver.core.texts import say
 from palaver.money import table as budget_limits, windows_table as budget_windows
 from palaver.money.table import WindowTotals
 from palaver.people.model import Role
@@ -181,14 +182,12 @@ def _build_status(
     name: str,
     resets_at: datetime,
 ) -> BudgetStatus:
-    limits = {unit: rules.find_limit(key, unit, owner_limits) for unit in BudgetUnit}
-    amounts = {unit: None if limit is None else limit.amount for unit, limit in limits.items()}
     return BudgetStatus(
         key=key,
         subject_name=name,
         **totals._asdict(),
-        limit_nanos=amounts[BudgetUnit.USD],
-        limit_tokens=amounts[BudgetUnit.TOKENS],
+        limit_nanos=rules.find_limit(key, BudgetUnit.USD, owner_limits),
+        limit_tokens=rules.find_limit(key, BudgetUnit.TOKENS, owner_limits),
         resets_at=resets_at,
         timezone=rules.timezone,
         owner_units=frozenset(limit.unit for limit in owner_limits if limit.key == key),
@@ -263,7 +262,9 @@ def _check_subject(tx: Transaction, key: BudgetKey, profiles: Collection[str]) -
 
 def _check_owner(principal: Principal) -> None:
     if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerRequired("Only an owner can see or change the budgets of others.")
+        raise OwnerRequired(
+            say("money.owner_see_change_budgets", "Only an owner can see or change the budgets of others.")
+        )
 
 
 def _parse_cursor(cursor: str | None) -> BudgetSubject | None:

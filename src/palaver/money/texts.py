@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from palaver.config.budget_rules import BudgetKey, BudgetStatus
+    from palaver.config.budget_rules import BudgetKey, BudgetStatus, UnitAmounts
     from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
     from palaver.money.hold import HoldRefused
@@ -52,7 +52,7 @@ def describe_named_status(status: BudgetStatus, name: str) -> str:
     """`Ada, today: $1.20 of $5.00 (24%) …`; without a subject, nothing is used: `Each person, daily: $5.00`."""
     if status.key.scope is BudgetScope.ALL or status.key.subject:
         return f"{name}, {PERIOD_NAMES[status.key.period].lower()}: {describe_status(status)}."
-    limits = [format_amount(unit, limit) for unit, _used, _held, limit in list_amounts(status) if limit is not None]
+    limits = [format_amount(each.unit, each.limit) for each in status.amounts if each.limit is not None]
     return f"{name}, {PERIOD_ADJECTIVES[status.key.period]}: {' and '.join(limits) or 'no limit'}."
 
 
@@ -65,26 +65,16 @@ def describe_status(status: BudgetStatus) -> str:
 
 
 def _describe_units(status: BudgetStatus) -> Iterator[str]:
-    for unit, used, held, limit in list_amounts(status):
-        text = format_amount(unit, used) if limit is None else _describe_share(unit, used, held, limit)
+    for amounts in status.amounts:
+        unit, used, held, limit = amounts
+        text = format_amount(unit, used)
+        if limit is not None:
+            amount = format_dollars(used) if unit is BudgetUnit.USD else f"{used:,}"
+            text = f"{amount} of {format_amount(unit, limit)} ({amounts.percent}%)"
         yield f"{text} (plus {format_amount(unit, held)} held for running calls)" if held else text
     if status.unpriced_calls:
         calls = "1 call" if status.unpriced_calls == 1 else f"{status.unpriced_calls:,} calls"
         yield f"plus {calls} whose price is unknown"
-
-
-def list_amounts(status: BudgetStatus) -> tuple[tuple[BudgetUnit, int, int, int | None], ...]:
-    """Return what is used, held and allowed in each unit."""
-    return (
-        (BudgetUnit.USD, status.used_nanos, status.held_nanos, status.limit_nanos),
-        (BudgetUnit.TOKENS, status.used_tokens, status.held_tokens, status.limit_tokens),
-    )
-
-
-def _describe_share(unit: BudgetUnit, used: int, held: int, limit: int) -> str:
-    percent = 100 * (used + held) // limit if limit else 100
-    amount = format_dollars(used) if unit is BudgetUnit.USD else f"{used:,}"
-    return f"{amount} of {format_amount(unit, limit)} ({percent}%)"
 
 
 def format_reset_time(moment: datetime, timezone: str) -> str:
@@ -286,7 +276,7 @@ def load_reader(tx: Transaction, session_no: int, person_id: PersonId | None) ->
 
 
 def is_nearly_used(status: BudgetStatus) -> bool:
-    return _find_nearly_used_unit(status) is not None
+    return _find_nearly_used(status) is not None
 
 
 def issue_warning(
@@ -318,9 +308,9 @@ def issue_warning(
 
 def make_warning(status: BudgetStatus, *, can_see_amounts: bool = True) -> Notice:
     """Make the notice that most of a budget is used."""
-    unit = _find_nearly_used_unit(status) or BudgetUnit.USD
-    used, limit = next((used, limit or 0) for each, used, _held, limit in list_amounts(status) if each is unit)
-    percent = min(100 * used // limit, 100) if limit else 100
+    amounts = _find_nearly_used(status) or status.amounts[0]
+    unit, used, limit = amounts.unit, amounts.used, amounts.limit or 0
+    percent = min(amounts.percent or 0, 100)
     facts: dict[str, object] = {
         "scope": status.key.scope.value,
         "subject": status.subject_name,
@@ -330,25 +320,20 @@ def make_warning(status: BudgetStatus, *, can_see_amounts: bool = True) -> Notic
         "resets_at": status.resets_at.isoformat(),
         "timezone": status.timezone,
     }
-    amounts = ""
+    told_amounts = ""
     if can_see_amounts:
         facts |= {"used": used, "limit": limit}
-        amounts = f" ({format_amount(unit, used)} of {format_amount(unit, limit)})"
+        told_amounts = f" ({format_amount(unit, used)} of {format_amount(unit, limit)})"
     name = name_budget(status.key.scope, status.key.period, status.subject_name)
     reset = format_reset_time(status.resets_at, status.timezone)
-    text = f"{name[0].upper()}{name[1:]} is {percent}% used{amounts}. It resets at {reset}."
+    text = f"{name[0].upper()}{name[1:]} is {percent}% used{told_amounts}. It resets at {reset}."
     return Notice(text, NoticeCode.BUDGET_NEARLY_USED, facts)
 
 
-def _find_nearly_used_unit(status: BudgetStatus) -> BudgetUnit | None:
-    """Return the unit whose limit is used the most, if that is nearly all of it."""
-    shares = {
-        unit: 100 * used // limit if limit else 100
-        for unit, used, _held, limit in list_amounts(status)
-        if limit is not None
-    }
-    unit = max(shares, key=lambda each: shares[each], default=None)
-    return unit if unit is not None and shares[unit] >= WARNING_PERCENT else None
+def _find_nearly_used(status: BudgetStatus) -> UnitAmounts | None:
+    """Return the unit whose limit is used the most, not counting what is held, if that is nearly all of it."""
+    most = max((each._replace(held=0) for each in status.amounts), key=lambda each: each.percent or 0)
+    return most if (most.percent or 0) >= WARNING_PERCENT else None
 
 
 def _list_owner_ids(tx: Transaction) -> list[PersonId]:

@@ -22,14 +22,15 @@ from palaver.accounts.person_tables import PERSON_DATA
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
-from palaver.core.errors import NotAllowed, NotFound, OwnerRequired
+from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.core.text import is_storable
+from palaver.core.texts import say
 from palaver.operation import erasure_batches, person_erasure, shared_erasure
 from palaver.people import erasures_table as erasures, table as people
 from palaver.people.erasures_table import ErasureReport
-from palaver.people.model import Role
+from palaver.people.model import Role, check_is_owner
 from palaver.people.person_data import ErasureStep
 from palaver.transfer.uploads import UPLOADS_FOLDER, ImportUploads
 
@@ -70,7 +71,7 @@ class Erasures:
 
     async def preview(self, principal: Principal, person_id: str) -> ErasurePreview:
         """Count what would be erased; nothing is changed."""
-        _check_owner(principal)
+        check_is_owner(principal)
 
         def describe(tx: Transaction) -> tuple[Person, ErasedPerson, ErasureReport]:
             person = _get_erasable(tx, person_id)
@@ -93,15 +94,14 @@ class Erasures:
         self, principal: Principal, person_id: str, on_progress: Callable[[ErasureReport], None] | None = None
     ) -> ErasureReport:
         """Erase a person, or go on with it; returns the report when everything is gone."""
-        _check_owner(principal)
+        check_is_owner(principal)
         now = to_micros(self._store.clock.now())
 
         def begin(tx: Transaction) -> str:
             begun = erasures.find_of_person(tx, person_id) if is_storable(person_id) else None
-            if begun is not None:
-                return begun.id
-            person = _get_erasable(tx, person_id)
-            begun = erasures.find_of_person(tx, person.id)
+            if begun is None:
+                person = _get_erasable(tx, person_id)
+                begun = erasures.find_of_person(tx, person.id)
             if begun is not None:
                 return begun.id
             erased = person_erasure.describe_person(tx, person.id)
@@ -121,7 +121,7 @@ class Erasures:
 
     async def find_begun(self, principal: Principal, name: str) -> PersonId | None:
         """Return the person of this name or id whose erasure has begun and not ended: lists no longer have them."""
-        _check_owner(principal)
+        check_is_owner(principal)
 
         def find(tx: Transaction) -> PersonId | None:
             for erasure_id in erasures.list_open(tx):
@@ -239,11 +239,6 @@ def _erase_shared(tx: Transaction, row: ErasureRow, found: tuple[list[int], int 
     return row.go_on()
 
 
-def _check_owner(principal: Principal) -> None:
-    if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerRequired
-
-
 def _get_erasable(tx: Transaction, person_id: str) -> Person:
     """Return the person, or the one that they were linked to; raises NotAllowed for those who can't be erased."""
     found = people.find_by_id(tx, PersonId(person_id)) if is_storable(person_id) else None
@@ -254,9 +249,17 @@ def _get_erasable(tx: Transaction, person_id: str) -> Person:
         return _get_erasable(tx, survivor_id)
     if any(each.platform == Platform.LOCAL for each in people.list_identities(tx, found.person.id)):
         raise NotAllowed(
-            "The person at the terminal of this gateway can't be erased: they run it. To erase everything, stop the"
-            " server and delete its folder."
+            say(
+                "operation.person_terminal_gateway_cant",
+                "The person at the terminal of this gateway can't be erased: they run it. To erase"
+                " everything, stop the server and delete its folder.",
+            )
         )
     if found.person.role is Role.OWNER and not people.has_other_owner(tx, found.person.id):
-        raise NotAllowed("The last owner can't be erased. Make another person an owner first.")
+        raise NotAllowed(
+            say(
+                "operation.last_owner_cant_erased",
+                "The last owner can't be erased. Make another person an owner first.",
+            )
+        )
     return found.person

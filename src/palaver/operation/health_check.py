@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.logs import RECENT_RECORDS
-from palaver.operation.doctor.finding import FINDING_CODES, Finding, FindingCode, Severity, make_problem
+from palaver.operation.doctor.finding import Finding, FindingCode, make_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,17 +100,7 @@ class HealthCheck:
 def _parse_findings(output: bytes) -> Sequence[Finding]:
     try:
         found = json.loads(output)["findings"]
-        return [
-            Finding(
-                code=FINDING_CODES[each["code"]],
-                subject=each["subject"],
-                severity=Severity(each["severity"]),
-                text=each["text"],
-                fix=each["fix"] or "",
-                facts=each["facts"],
-            )
-            for each in found
-        ]
+        return [Finding.from_json(each) for each in found]
     except (ValueError, KeyError, TypeError):
         log.warning("health_check_unreadable", extra={"bytes": len(output)})
         return [_make_failure(FindingCode.CHECKS_WITHOUT_RESULT)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.engines import migrate
 from palaver.core.engines.base import Read, Write
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from palaver.core.engines.base import Engine, Transaction
+    from palaver.core.engines.base import Engine
     from palaver.sessions.store import SessionStore
 
 
@@ -45,8 +45,6 @@ def find_schema_problems(engine: Engine) -> list[str]:
 
 
 # ---- checking --------------------------------------------------------------------------------------------
-
-T = TypeVar("T")
 
 SESSIONS_PER_READ: Final = 500
 FILES_PER_READ: Final = 500
@@ -126,7 +124,7 @@ def check_integrity(
 
 
 def _check_sessions(engine: Engine, start: Callable[[str, str], CheckResult]) -> None:
-    parts: tuple[tuple[str, str, Callable[[Transaction, int, int, int], list[str]]], ...] = (
+    parts: tuple[tuple[str, str, Callable[..., list[str]]], ...] = (
         ("turns", "Running turns", invariants.find_double_turns),
         ("lanes", "Chats and their conversations", invariants.find_wrong_lanes),
     )
@@ -137,7 +135,7 @@ def _check_sessions(engine: Engine, start: Callable[[str, str], CheckResult]) ->
     for name, title, find in parts:
         result = start(name, title)
         for after, up_to in _iterate_ranges(engine):
-            result.add(engine.run(Read(partial(_call_on_range, find, after, up_to), is_long=True)))
+            result.add(engine.run(Read(partial(find, after=after, up_to=up_to, limit=SESSIONS_PER_READ), is_long=True)))
         if name == "lanes":
             result.add(engine.run(Read(lambda tx: invariants.list_lost_lanes(tx, MAX_LISTED), is_long=True)))
 
@@ -145,41 +143,30 @@ def _check_sessions(engine: Engine, start: Callable[[str, str], CheckResult]) ->
 def iterate_wrong_sessions(engine: Engine) -> Iterator[invariants.WrongSession]:
     """Yield the sessions that contradict themselves; each range of sessions is read by itself."""
     for after, up_to in _iterate_ranges(engine):
-        yield from engine.run(Read(partial(_call_on_range, invariants.find_wrong_counters, after, up_to)))
-
-
-def _call_on_range(
-    find: Callable[[Transaction, int, int, int], list[T]], after: int, up_to: int, tx: Transaction
-) -> list[T]:
-    return find(tx, after, up_to, SESSIONS_PER_READ)
+        find = partial(invariants.find_wrong_counters, after=after, up_to=up_to, limit=SESSIONS_PER_READ)
+        yield from engine.run(Read(find))
 
 
 def _iterate_ranges(engine: Engine) -> Iterator[tuple[int, int]]:
     """Yield ranges of session numbers: greater than the first, up to the second."""
     after = 0
-    while (up_to := engine.run(Read(partial(_find_range_end, after)))) is not None:
+    find_end = partial(invariants.find_next_session_no, count=SESSIONS_PER_READ)
+    while (up_to := engine.run(Read(partial(find_end, after=after)))) is not None:
         yield after, up_to
         after = up_to
-
-
-def _find_range_end(after: int, tx: Transaction) -> int | None:
-    return invariants.find_next_session_no(tx, after, SESSIONS_PER_READ)
 
 
 def _check_files(engine: Engine, folder: Path, result: CheckResult) -> None:
     after, result.checked_count = 0, 0
     newest = (time.time() - UPLOAD_SECONDS) * 1_000_000
-    while files := engine.run(Read(partial(_list_files, after))):
+    list_files = partial(invariants.list_files, limit=FILES_PER_READ)
+    while files := engine.run(Read(partial(list_files, after=after))):
         for file in files:
             problem = _find_file_problem(folder / file.sha256[:2] / file.sha256, file.size)
             if problem is not None and file.created_at < newest:
                 result.add([f"attachment {file.id}: {problem}"])
         result.checked_count += len(files)
         after = files[-1].no
-
-
-def _list_files(after: int, tx: Transaction) -> list[invariants.StoredFile]:
-    return invariants.list_files(tx, after, FILES_PER_READ)
 
 
 def _find_file_problem(path: Path, size: int) -> str | None:
@@ -201,10 +188,11 @@ def _find_file_problem(path: Path, size: int) -> str | None:
 
 def list_problems(store: SessionStore) -> tuple[list[str], list[str]]:
     """Return what a repair would solve, and what it would leave, as sentences without a period."""
-    wrong = list(iterate_wrong_sessions(store.engine))
-    return [each.problem for each in wrong if each.is_repairable], [
-        each.problem for each in wrong if not each.is_repairable
-    ]
+    repairable: list[str] = []
+    others: list[str] = []
+    for wrong in iterate_wrong_sessions(store.engine):
+        (repairable if wrong.is_repairable else others).append(wrong.problem)
+    return repairable, others
 
 
 def repair_store(store: SessionStore) -> Iterator[str]:
@@ -213,8 +201,4 @@ def repair_store(store: SessionStore) -> Iterator[str]:
     for wrong in iterate_wrong_sessions(store.engine):
         if wrong.is_repairable and wrong.no not in seen:
             seen.add(wrong.no)
-            yield from store.engine.run(Write(partial(_repair, wrong.no)))
-
-
-def _repair(session_no: int, tx: Transaction) -> list[str]:
-    return invariants.repair_session(tx, session_no)
+            yield from store.engine.run(Write(partial(invariants.repair_session, session_no=wrong.no)))

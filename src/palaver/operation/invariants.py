@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.columns import update_row
 from palaver.core.engines.base import fetch_value
 from palaver.sessions import log_table as events
+from palaver.sessions.usage import TOKEN_COUNTERS
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
@@ -72,10 +74,9 @@ class WrongSession:
 
 def find_next_session_no(tx: Transaction, after: int, count: int) -> int | None:
     """Return the number of the session that ends a range of `count` sessions; None if there are none."""
-    no: int | None = fetch_value(
+    return fetch_value(
         tx, "SELECT MAX(no) FROM (SELECT no FROM session WHERE no > $1 ORDER BY no LIMIT $2) AS next", after, count
     )
-    return no
 
 
 def find_wrong_counters(tx: Transaction, after: int, up_to: int, limit: int) -> list[WrongSession]:
@@ -180,7 +181,7 @@ def list_schema_names(tx: Transaction) -> set[str]:
 
 _COLUMNS: Final = (
     *("last_seq", "message_count", "last_message_at", "preview", "indexed_seq", "unindexed"),
-    *("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"),
+    *TOKEN_COUNTERS,
     *("cost_nanos", "cost_status", "unpriced_turns"),
 )
 _NAMES: Final = {
@@ -193,9 +194,9 @@ _NAMES: Final = {
 _COUNT_EVENTS: Final = """SELECT COUNT(*), COALESCE(MIN(seq), 0), COALESCE(MAX(seq), 0),
     COALESCE(SUM(CASE WHEN kind = 'message' AND hidden_by IS NULL THEN 1 ELSE 0 END), 0),
     COALESCE(MAX(CASE WHEN kind = 'message' THEN seq ELSE 0 END), 0) FROM event WHERE session_no = $1"""
-_SUM_USAGE: Final = """SELECT COALESCE(SUM(input_tokens), 0), COALESCE(SUM(output_tokens), 0),
-    COALESCE(SUM(cache_read_tokens), 0), COALESCE(SUM(cache_write_tokens), 0), COALESCE(SUM(reasoning_tokens), 0),
-    SUM(cost_nanos), COALESCE(SUM(CASE WHEN cost_status = 'unknown' THEN 1 ELSE 0 END), 0),
+_SUM_TOKENS: Final = ", ".join(f"COALESCE(SUM({name}), 0)" for name in TOKEN_COUNTERS)
+_SUM_USAGE: Final = f"""SELECT {_SUM_TOKENS}, SUM(cost_nanos),
+    COALESCE(SUM(CASE WHEN cost_status = 'unknown' THEN 1 ELSE 0 END), 0),
     COALESCE(SUM(CASE WHEN cost_status = 'estimated' THEN 1 ELSE 0 END), 0),
     COALESCE(SUM(CASE WHEN cost_status = 'actual' THEN 1 ELSE 0 END), 0) FROM usage WHERE session_no = $1"""
 # Numbers of a log without a hole: the events next to a hidden one have the numbers beside its own.
@@ -226,8 +227,7 @@ def repair_session(tx: Transaction, session_no: int) -> list[str]:
         right |= {"indexed_seq": 0, "unindexed": 1}  # it is indexed again in the background
     changed = {name: value for name, value in right.items() if value != stored[name]}
     if changed:
-        assignments = ", ".join(f"{name} = ${position}" for position, name in enumerate(changed, start=2))
-        tx.execute(f"UPDATE session SET {assignments} WHERE no = $1", session_no, *changed.values())
+        update_row(tx, "session", "no", session_no, changed)
     sentences = [
         f"conversation {session_id}: {_NAMES.get(name, name.replace('_', ' '))} was {stored[name]}, now {value}"
         for name, value in changed.items()
@@ -242,13 +242,11 @@ def repair_session(tx: Transaction, session_no: int) -> list[str]:
 
 def _compute_usage(tx: Transaction, session_no: int, stored: dict[str, object]) -> dict[str, object]:
     """Return the totals of a session if its tokens or its cost are not the sum of its turns."""
-    row = tx.fetch_one(_SUM_USAGE, session_no)
-    if row is None:
-        return {}
-    *tokens, nanos, unknown, estimated, actual = (None if value is None else _to_int(value) for value in row)
-    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
-    right: dict[str, object] = dict(zip(names, tokens, strict=True))
-    if all(stored[name] == right[name] for name in names) and (stored["cost_nanos"] or 0) == (nanos or 0):
+    row = tx.fetch_one(_SUM_USAGE, session_no) or ()
+    # PostgreSQL sums integers as decimals.
+    *tokens, nanos, unknown, estimated, actual = (None if value is None else int(str(value)) for value in row)
+    right: dict[str, object] = dict(zip(TOKEN_COUNTERS, tokens, strict=True))
+    if all(stored[name] == right[name] for name in TOKEN_COUNTERS) and (stored["cost_nanos"] or 0) == (nanos or 0):
         return {}
     status = "unknown" if not estimated and not actual else "actual" if not estimated else "estimated"
     return right | {
@@ -256,10 +254,6 @@ def _compute_usage(tx: Transaction, session_no: int, stored: dict[str, object]) 
         "cost_status": status,
         "unpriced_turns": unknown,
     }
-
-
-def _to_int(value: object) -> int:
-    return int(str(value))  # PostgreSQL sums integers as decimals
 
 
 # ---- work that was open ----------------------------------------------------------------------------------

@@ -11,17 +11,18 @@ import asyncio
 import logging
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.errors import InvalidInput, OwnerRequired, StoreBusy
+from palaver.core.errors import InvalidInput, StoreBusy
+from palaver.core.texts import say
 from palaver.jobs.table import ALL_PIECES
-from palaver.operation import metrics_table as retention
-from palaver.people.model import Role
+from palaver.operation import retention_table as retention
+from palaver.people.model import check_is_owner
 from palaver.sessions.deletions import finish_deletions
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from palaver.config.agent_rules import RetentionRules
     from palaver.core.engines.base import Transaction
-    from palaver.operation.metrics_table import OldSession, Position
+    from palaver.operation.retention_table import OldSession, Position
     from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
 
@@ -68,22 +69,21 @@ class PruneReport:
         )
 
     def to_dict(self) -> dict[str, object]:
-        return {
-            "sessions": self.sessions,
-            "messages": self.messages,
-            "bytes": self.bytes,
-            "oldest": None if self.oldest is None else self.oldest.isoformat(),
-            "newest": None if self.newest is None else self.newest.isoformat(),
-            "is_dry_run": self.is_dry_run,
-            "is_complete": self.is_complete,
-        }
+        times = {"oldest": self.oldest, "newest": self.newest}
+        return asdict(self) | {name: None if time is None else time.isoformat() for name, time in times.items()}
 
 
 def parse_age(text: str) -> timedelta:
     """Read an age such as `90d`, `12 weeks` or `1y`; a bare number is days."""
     match = _AGE.fullmatch(text.lower())
     if match is None:
-        raise InvalidInput(f"{text!r} is not an age. Use days, weeks, months or years, such as 90d, 12w, 6m or 1y.")
+        raise InvalidInput(
+            say(
+                "operation.not_age_use_days",
+                "{name} is not an age. Use days, weeks, months or years, such as 90d, 12w, 6m or 1y.",
+                name=repr(text),
+            )
+        )
     return timedelta(days=int(match[1]) * _DAYS[(match[2] or "d")[0]])
 
 
@@ -114,14 +114,19 @@ class Retention:
         With `time_limit`, it returns after about so long what it has done until then: calling it again goes on. Of long
         conversations, the rows that are left are then deleted by the cleanup of a server.
         """
-        if principal.role is not Role.OWNER or principal.job_id is not None:
-            raise OwnerRequired
-        return await self._delete_older(age, platform=platform, dry_run=dry_run, time_limit=time_limit)
+        check_is_owner(principal)
+        before = to_micros(self._store.clock.now() - age)
+        end = None if time_limit is None else time.monotonic() + time_limit.total_seconds()
+        report = PruneReport(is_dry_run=dry_run)
+        async for session in self._iterate_old(before, platform):
+            if end is not None and report.sessions > 0 and time.monotonic() >= end:
+                return replace(report, is_complete=False)
+            report = await self._delete(report, session, before, dry_run=dry_run, finish=end is None)
+        return report
 
     async def rewrite_file(self, principal: Principal) -> int | None:
         """Rewrite the database file for an owner; see `rewrite_database_file`."""
-        if principal.role is not Role.OWNER or principal.job_id is not None:
-            raise OwnerRequired
+        check_is_owner(principal)
         if self._rewriting.locked():
             raise StoreBusy("The database file is being rewritten already. Wait until that has finished.")
         async with self._rewriting:
@@ -133,7 +138,9 @@ class Retention:
         """Delete what the operator's settings say; returns what has gone."""
         rules, report = self.rules, PruneReport()
         if rules.max_age_days is not None:
-            report = await self._delete_older(timedelta(days=rules.max_age_days))
+            before = to_micros(self._store.clock.now() - timedelta(days=rules.max_age_days))
+            async for session in self._iterate_old(before):
+                report = await self._delete(report, session, before)
         if rules.max_database_mb is not None:
             report = await self._delete_until_small(report, rules.max_database_mb * MEGABYTE)
         if report.sessions:
@@ -144,23 +151,6 @@ class Retention:
         """Return how many bytes of the database are in use; None on PostgreSQL."""
         return await self._engine.arun(Read(retention.measure_database, is_long=True))
 
-    async def _delete_older(
-        self,
-        age: timedelta,
-        *,
-        platform: str | None = None,
-        dry_run: bool = False,
-        time_limit: timedelta | None = None,
-    ) -> PruneReport:
-        before = to_micros(self._store.clock.now() - age)
-        end = None if time_limit is None else time.monotonic() + time_limit.total_seconds()
-        report = PruneReport(is_dry_run=dry_run)
-        async for session in self._iterate_old(before, platform):
-            if end is not None and report.sessions > 0 and time.monotonic() >= end:
-                return replace(report, is_complete=False)
-            report = await self._delete(report, session, before, dry_run=dry_run, finish=end is None)
-        return report
-
     async def _delete_until_small(self, report: PruneReport, max_bytes: int) -> PruneReport:
         size = await self.measure_database()
         if size is None:
@@ -169,7 +159,7 @@ class Retention:
         if size <= max_bytes:
             return report
         before = to_micros(self._store.clock.now() - MIN_AGE_BY_SIZE)
-        async for session in self._iterate_old(before, None):
+        async for session in self._iterate_old(before):
             report = await self._delete(report, session, before)
             size = await self.measure_database()
             if size is None or size <= max_bytes:
@@ -177,7 +167,7 @@ class Retention:
         log.warning("database_above_limit", extra={"bytes": size, "limit_bytes": max_bytes})
         return report
 
-    async def _iterate_old(self, before: int, platform: str | None) -> AsyncIterator[OldSession]:
+    async def _iterate_old(self, before: int, platform: str | None = None) -> AsyncIterator[OldSession]:
         """Yield the conversations that may be deleted; among all, those that were unused for longest come first."""
         streams = [self._iterate_list(before, platform, is_archived=is_archived) for is_archived in (False, True)]
         heads = [await anext(stream, None) for stream in streams]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.ids import PersonId
 from palaver.people.model import Author, NamedPerson, normalize_name
 from palaver.people.person_data import EraseAt, ExportedTable, FieldKind, Moved, PersonColumn, Stays, make_fields
@@ -92,8 +92,7 @@ def count_message(tx: Transaction, person_id: PersonId, per_minute: int, now: in
 def compute_wait(tx: Transaction, person_id: PersonId, per_minute: int, now: int) -> float:
     """Return in how many seconds a person may send the next message; 0 if they may now."""
     interval = MICROS_PER_MINUTE // per_minute
-    row = tx.fetch_one("SELECT busy_until FROM message_rate WHERE person_id = $1", person_id)
-    busy_until = int(row[0]) if row else 0
+    busy_until = int(fetch_value(tx, "SELECT busy_until FROM message_rate WHERE person_id = $1", person_id) or 0)
     if busy_until > now + per_minute * interval:
         return 0.0
     return max(0, busy_until + interval - now - per_minute * interval) / 1_000_000
@@ -206,10 +205,9 @@ def find_lasting_id(tx: Transaction, platform: str, main_id: str, *, other_than:
 
 def find_replaced(tx: Transaction, platform: str, text: str) -> str | None:
     """Return the main id of the person who had this lasting id before they got another one."""
-    row = tx.fetch_one(
-        "SELECT main_id FROM sender_id WHERE platform = $1 AND id = $2 AND is_lasting = 0", platform, text
-    )
-    return str(row[0]) if row else None
+    sql = "SELECT main_id FROM sender_id WHERE platform = $1 AND id = $2 AND is_lasting = 0"
+    main_id: str | None = fetch_value(tx, sql, platform, text)
+    return main_id
 
 
 def save(tx: Transaction, source: SessionSource, main_id: str, now: int) -> None:

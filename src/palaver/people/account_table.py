@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from palaver.core.clock import from_micros, from_micros_or_none
@@ -33,12 +34,12 @@ from palaver.people.table import PERSON_COLUMNS, read_person
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import timedelta
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.people.model import Person, SetupStep
 
+_MICROSECOND: Final = timedelta(microseconds=1)
 _MIN_USE_INTERVAL_MICROS = 60_000_000  # a use is recorded again only after this long, to save writes
 _IS_OPEN = "s.created_at > $1 AND s.last_seen_at > $2"  # parameters: _compute_oldest_open_times(now)
 
@@ -117,8 +118,7 @@ def find_credentials(tx: Transaction, name: str) -> Credentials | None:
 
 
 def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
-    value: str | None = fetch_value(tx, "SELECT password_hash FROM account WHERE person_id = $1", person_id)
-    return value
+    return fetch_value(tx, "SELECT password_hash FROM account WHERE person_id = $1", person_id)
 
 
 def set_password(tx: Transaction, person_id: PersonId, new_hash: str, *, expected_hash: str | None) -> bool:
@@ -159,8 +159,8 @@ def mark_welcomed(tx: Transaction, person_id: PersonId) -> None:
 
 def list_skipped_steps(tx: Transaction, person_id: PersonId) -> tuple[str, ...]:
     """List the steps of the first visit that a person has skipped, in that order."""
-    row = tx.fetch_one("SELECT skipped_steps FROM account WHERE person_id = $1", person_id)
-    return tuple(row[0].split(",")) if row is not None and row[0] else ()
+    steps = fetch_value(tx, "SELECT skipped_steps FROM account WHERE person_id = $1", person_id)
+    return tuple(steps.split(",")) if steps else ()
 
 
 def set_step_skipped(tx: Transaction, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ def add_sign_in_link(
 
     `issued_by` is the sign-in whose browser gets the link; None: the terminal gets it.
     """
-    expires_at = now + _to_micros(lifetime)
+    expires_at = now + lifetime // _MICROSECOND
     tx.execute("DELETE FROM sign_in_link WHERE expires_at <= $1", now)
     tx.execute(
         "INSERT INTO sign_in_link (digest, person_id, expires_at, issued_by) VALUES ($1, $2, $3, $4)",
@@ -216,10 +216,9 @@ def add_sign_in_link(
 
 def use_sign_in_link(tx: Transaction, digest: str, now: int) -> Person | None:
     """Use up a link and return its person; None if there is no such link or it has expired."""
-    row = tx.fetch_one(
-        "DELETE FROM sign_in_link WHERE digest = $1 AND expires_at > $2 RETURNING person_id", digest, now
-    )
-    person_row = people.find_by_id(tx, row[0]) if row else None
+    sql = "DELETE FROM sign_in_link WHERE digest = $1 AND expires_at > $2 RETURNING person_id"
+    person_id = fetch_value(tx, sql, digest, now)
+    person_row = people.find_by_id(tx, person_id) if person_id else None
     return person_row.person if person_row else None
 
 
@@ -230,20 +229,13 @@ def delete_sign_in_links(tx: Transaction, person_id: PersonId) -> None:
 # ---- signed-in browsers ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Browser:
-    """The browser that signs in."""
-
-    device: str
-    ip_address: str
-
-
 def sign_in(
     tx: Transaction,
     person_id: PersonId,
     digest: str,
     method: Literal["link", "password", "passkey"],
-    browser: Browser,
+    device: str,
+    ip_address: str,
     now: int,
 ) -> str:
     """Sign a person in, delete their expired sign-ins, and return the id of the new one."""
@@ -260,8 +252,8 @@ def sign_in(
         digest,
         person_id,
         method,
-        browser.device,
-        browser.ip_address,
+        device,
+        ip_address,
         now,
     )
     return sign_in_id
@@ -414,19 +406,21 @@ def revoke_token(tx: Transaction, person_id: PersonId, token_id: str) -> bool:
 def is_still_signed_in(tx: Transaction, signed_in: SignedInPerson, now: int) -> bool:
     """Return whether a sign-in or token that was valid a while ago still is, and the person still has the same role."""
     if signed_in.credential_type == "token":
-        row = tx.fetch_one(
+        role = fetch_value(
+            tx,
             "SELECT p.role FROM api_token t JOIN person p ON p.id = t.person_id"
             " WHERE t.id = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)",
             signed_in.credential_id,
             now,
         )
     else:
-        row = tx.fetch_one(
+        role = fetch_value(
+            tx,
             f"SELECT p.role FROM sign_in s JOIN person p ON p.id = s.person_id WHERE {_IS_OPEN} AND s.id = $3",
             *_compute_oldest_open_times(now),
             signed_in.credential_id,
         )
-    return row is not None and row[0] == signed_in.person.role
+    return bool(role == signed_in.person.role)
 
 
 # ---- helpers ---------------------------------------------------------------------------------------------
@@ -434,11 +428,7 @@ def is_still_signed_in(tx: Transaction, signed_in: SignedInPerson, now: int) -> 
 
 def _compute_oldest_open_times(now: int) -> tuple[int, int]:
     """Return the moments after which a sign-in must have been created and last seen to be still open."""
-    return now - _to_micros(SIGN_IN_LIFETIME), now - _to_micros(SIGN_IN_IDLE_LIMIT)
-
-
-def _to_micros(duration: timedelta) -> int:
-    return int(duration.total_seconds()) * 1_000_000
+    return now - SIGN_IN_LIFETIME // _MICROSECOND, now - SIGN_IN_IDLE_LIMIT // _MICROSECOND
 
 
 PERSON_DATA: Final = tuple(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.clock import from_micros_or_none
 from palaver.core.engines.base import fetch_value
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 from palaver.people.person_data import ErasureStep
 
 if TYPE_CHECKING:
@@ -110,7 +111,10 @@ class ErasedPerson:
 def check_typed_name(typed: str, name: str) -> None:
     """Raise InvalidInput unless the name that was typed to confirm is the person's."""
     if typed.strip().casefold() != name.strip().casefold():
-        raise InvalidInput(f"name: type the person's name, {name!r}, to confirm.", key="name")
+        raise InvalidInput(
+            say("people.name_type_persons_name", "name: type the person's name, {name}, to confirm.", name=repr(name)),
+            key="name",
+        )
 
 
 # ---- rows ------------------------------------------------------------------------------------------------

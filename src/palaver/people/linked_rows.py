@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.ids import PersonId
 
 if TYPE_CHECKING:
@@ -66,10 +66,9 @@ def list_keys(tx: Transaction, person_id: PersonId, mark: str) -> list[str]:
 
 def find_origin(tx: Transaction, platform: str, account: str) -> PersonId | None:
     """Return the person whom an account belonged to before it was linked; None if it was not, or long ago."""
-    row = tx.fetch_one(
-        "SELECT person_id FROM linked_row WHERE table_name = 'identity' AND row_key = $1", f"{platform}:{account}"
-    )
-    return PersonId(row[0]) if row else None
+    sql = "SELECT person_id FROM linked_row WHERE table_name = 'identity' AND row_key = $1"
+    origin: PersonId | None = fetch_value(tx, sql, f"{platform}:{account}")
+    return origin
 
 
 def rename_account(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:

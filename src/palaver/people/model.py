@@ -108,10 +108,15 @@ def check_action_allowed(principal: Principal, action: Action, *, shared: bool) 
     raise OwnerRequired(f"Only an owner can {action} a conversation that several people share.", action=action)
 
 
+def check_is_owner(principal: Principal, problem: str = "") -> None:
+    """Raise OwnerRequired unless this is an owner, and no job of one."""
+    if principal.role is not Role.OWNER or principal.job_id is not None:
+        raise OwnerRequired(problem)
+
+
 def check_can_view_all(principal: Principal) -> None:
     """Raise OwnerRequired unless this principal may see the conversations of all people."""
-    if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerRequired("Only an owner can view the conversations of other people.")
+    check_is_owner(principal, "Only an owner can view the conversations of other people.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from palaver.core.source import ChatType, Platform
@@ -29,13 +30,13 @@ def fold_id_aliases(source: SessionSource) -> SessionSource:
     if parse_alias is None:
         return source
     user_aliases = [parse_alias(alias) for alias in (source.user_id_alt, source.user_id) if alias]
-    user_id = min(user_aliases, key=_get_rank)[1] if user_aliases else None
+    user_id = min(user_aliases, key=itemgetter(0))[1] if user_aliases else None
     if source.chat_type is not ChatType.DM:
         return replace(source, user_id=user_id, user_id_alt=None)
     chat_aliases = [parse_alias(alias) for alias in (source.chat_id, source.chat_id_alt) if alias]
     if not set(chat_aliases).isdisjoint(user_aliases):
         chat_aliases += user_aliases
-    chat_id = min(chat_aliases, key=_get_rank)[1] if chat_aliases else ""
+    chat_id = min(chat_aliases, key=itemgetter(0))[1] if chat_aliases else ""
     return replace(source, user_id=user_id, user_id_alt=None, chat_id=chat_id, chat_id_alt=None)
 
 
@@ -50,7 +51,7 @@ class SenderId:
 def list_sender_ids(source: SessionSource) -> list[SenderId]:
     """List the ids of the person who writes, the one that a new person is stored under first.
 
-    Empty on platforms where a person has one id. On the others a message may carry any of them, so `services/
+    Empty on platforms where a person has one id. On the others a message may carry any of them, so `accounts/
     sender_merge.py` remembers which belong together.
     """
     return parse_sender_ids(source.platform, (source.user_id_alt, source.user_id))
@@ -65,14 +66,8 @@ def parse_sender_ids(platform: str, ids: Iterable[str | None]) -> list[SenderId]
 
 
 _WHATSAPP_PHONE = re.compile(r"\+?([0-9]+)(?:(?:[._][0-9]+)?(?::[0-9]+)?@(?:s\.whatsapp\.net|c\.us))?")
-
-
 _WHATSAPP_LID = re.compile(r"([0-9]+)(?:[._][0-9]+)?(?::[0-9]+)?@lid")
-
-
 _SIGNAL_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-
-
 _SIGNAL_NUMBER = re.compile(r"\+[0-9]+")
 
 
@@ -88,10 +83,6 @@ def _parse_signal_alias(alias: str) -> tuple[int, str]:
     if _SIGNAL_UUID.fullmatch(alias):
         return 0, alias.lower()
     return (1 if _SIGNAL_NUMBER.fullmatch(alias) else 2), alias
-
-
-def _get_rank(alias: tuple[int, str]) -> int:
-    return alias[0]
 
 
 FOLDED_PLATFORMS = frozenset({Platform.WHATSAPP, Platform.WHATSAPP_WEB})  # a message may carry any id of its sender

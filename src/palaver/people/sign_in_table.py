@@ -6,6 +6,7 @@ Always true, by the schema and the statements: a credential belongs to one perso
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.people.model import Person, RateLimit
+
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A passkey as an authenticator has created it."""
+
+    credential_id: str
+    public_key: str
+    sign_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +52,7 @@ def add_challenge(tx: Transaction, digest: str, person_id: PersonId | None, now:
         "INSERT INTO passkey_challenge (digest, person_id, expires_at) VALUES ($1, $2, $3)",
         digest,
         person_id,
-        now + int(CHALLENGE_LIFETIME.total_seconds()) * 1_000_000,
+        now + CHALLENGE_LIFETIME // _MICROSECOND,
     )
 
 
@@ -55,26 +68,18 @@ def use_challenge(tx: Transaction, digest: str, person_id: PersonId | None, now:
     return row is not None
 
 
-def add(
-    tx: Transaction,
-    person_id: PersonId,
-    passkey: Passkey,
-    credential_id: str,
-    public_key: str,
-    sign_count: int,
-    now: int,
-) -> bool:
+def add(tx: Transaction, person_id: PersonId, passkey: Passkey, registration: Registration, now: int) -> bool:
     """Store a new passkey; return False if its credential is stored already."""
     return bool(
         tx.execute(
             "INSERT INTO passkey (id, credential_id, person_id, site, public_key, sign_count, name, created_at)"
             " VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
             passkey.id,
-            credential_id,
+            registration.credential_id,
             person_id,
             passkey.site,
-            public_key,
-            sign_count,
+            registration.public_key,
+            registration.sign_count,
             passkey.name,
             now,
         )
@@ -171,7 +176,7 @@ def remember(tx: Transaction, person_id: PersonId, old_digest: str, new_digest: 
         "DELETE FROM known_device WHERE person_id = $1 AND (signed_in_at <= $2 OR digest NOT IN"
         " (SELECT digest FROM known_device WHERE person_id = $1 ORDER BY signed_in_at DESC LIMIT $3))",
         person_id,
-        now - int(KNOWN_DEVICE_LIFETIME.total_seconds()) * 1_000_000,
+        now - KNOWN_DEVICE_LIFETIME // _MICROSECOND,
         MAX_DEVICES_PER_PERSON,
     )
 
@@ -183,7 +188,7 @@ def is_known(tx: Transaction, digest: str, name: str, now: int) -> bool:
         " WHERE d.digest = $1 AND a.name_key = $2 AND d.signed_in_at > $3",
         digest,
         normalize_name(name),
-        now - int(KNOWN_DEVICE_LIFETIME.total_seconds()) * 1_000_000,
+        now - KNOWN_DEVICE_LIFETIME // _MICROSECOND,
     )
     return row is not None
 
@@ -212,7 +217,7 @@ def count_attempt(tx: Transaction, limits: dict[str, RateLimit], now: int) -> fl
     rows = []
     for subject, limit in limits.items():
         row = tx.fetch_one("SELECT busy_until FROM sign_in_attempt WHERE subject = $1", subject)
-        interval = _compute_interval_micros(limit)
+        interval = limit.refill_interval // _MICROSECOND
         busy_until = (row[0] if row else now) + interval
         wait_micros = max(wait_micros, busy_until - now - limit.burst * interval)
         rows.append((subject, busy_until))
@@ -233,12 +238,8 @@ def uncount_attempt(tx: Transaction, limits: dict[str, RateLimit]) -> None:
         tx.execute(
             "UPDATE sign_in_attempt SET busy_until = busy_until - $2 WHERE subject = $1",
             subject,
-            _compute_interval_micros(limit),
+            limit.refill_interval // _MICROSECOND,
         )
-
-
-def _compute_interval_micros(limit: RateLimit) -> int:
-    return int(limit.refill_interval.total_seconds() * 1_000_000)
 
 
 PERSON_DATA: Final = tuple(

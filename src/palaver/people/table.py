@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
-from palaver.core.engines.base import Conflict, build_placeholders
+from palaver.core.engines.base import Conflict, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId, new_person_id
 from palaver.core.operation import Page
@@ -131,8 +131,8 @@ def remember_dm_source(tx: Transaction, source: SessionSource, known: str | None
 
 def change_account(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:
     """Store a person's account under another id, which no person has."""
-    row = tx.fetch_one("SELECT dm_source FROM identity WHERE platform = $1 AND account = $2", platform, old_id)
-    dm_source = row[0] if row else None
+    sql = "SELECT dm_source FROM identity WHERE platform = $1 AND account = $2"
+    dm_source: str | None = fetch_value(tx, sql, platform, old_id)
     if dm_source is not None:
         dm_source = encode_source(replace_user(decode_source(dm_source), old_id, new_id))
     tx.execute(
@@ -199,8 +199,8 @@ def find_by_id(tx: Transaction, person_id: PersonId) -> PersonRow | None:
 
 def find_survivor(tx: Transaction, person_id: PersonId) -> PersonId | None:
     """Return the person whom this one was linked to; None if they were not."""
-    row = tx.fetch_one("SELECT merged_into FROM person WHERE id = $1", person_id)
-    return None if row is None or row[0] is None else PersonId(row[0])
+    survivor: PersonId | None = fetch_value(tx, "SELECT merged_into FROM person WHERE id = $1", person_id)
+    return survivor
 
 
 def has_other_owner(tx: Transaction, person_id: PersonId) -> bool:
@@ -237,9 +237,7 @@ def set_timezone(tx: Transaction, person_id: PersonId, timezone: str | None) -> 
 
 def create_audience(tx: Transaction, now: int) -> int:
     """Create an audience without members and return its number."""
-    row = tx.fetch_one("INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now)
-    assert row is not None  # noqa: S101
-    return int(row[0])
+    return fetch_number(tx, "INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now)
 
 
 def join_audience(tx: Transaction, audience_no: int, person_id: PersonId, now: int) -> None:

@@ -1,4 +1,4 @@
-"""What Palaver knows of a platform before its adapter is loaded.
+"""The manifest of a platform: everything about it that is needed before its adapter is loaded.
 
 Each platform has a manifest, found through the entry points of the group `palaver.platforms`; built-in platforms and
 those of third parties in the same way. Importing a manifest imports nothing heavy: `create` imports the adapter and
@@ -33,7 +33,7 @@ class AccountSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountPlace:
-    """What an adapter is told besides its settings."""
+    """The name, the folder and the webhook of an account, for its adapter."""
 
     account: str  # its name in config.yaml; empty for the only one
     folder: Path  # its own folder for files that must survive a restart, such as encryption keys; it need not exist yet
@@ -41,7 +41,7 @@ class AccountPlace:
 
 
 class FieldHelp(NamedTuple):
-    """What people are told about a setting of an account."""
+    """The help text of a setting of an account."""
 
     text: str  # what it is
     where: str = ""  # where to get it

@@ -14,7 +14,7 @@ import re
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import SecretStr, ValidationError
 
@@ -22,6 +22,7 @@ from palaver.config import AccountEntry
 from palaver.config.layers import make_exposure_problem
 from palaver.core.errors import AccountRefused
 from palaver.core.source import BUILT_IN_PLATFORMS
+from palaver.core.texts import join_texts, name_text, read_message, say
 from palaver.gateway.account_link import ConfiguredAccount, hide_values
 from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, PlatformManifest
 
@@ -96,25 +97,34 @@ def configure_account(
     secrets = tuple(_list_raw_secrets(manifest, values))
     exposure = _find_exposure(entry, manifest, variables, settings.fixed_layers)
     if exposure is not None:
-        return _refuse(entry, str(exposure), secrets, exposure.path)
+        return _refuse(entry, exposure.message, secrets, exposure.path)
     missing = _find_missing_module(manifest)
     if missing is not None:
         return _refuse(entry, _describe_missing_module(manifest, missing), secrets)
     try:
         account_settings = manifest.settings.model_validate(values)
     except ValidationError as errors:
-        found = _list_errors(errors)
+        found = errors.errors(include_url=False, include_input=False)
         problems = [_describe_problem(error, entry, manifest, variables) for error in found]
         names = (str(error["loc"][0]) for error in found if error["loc"])
         wrong = [name for name in names if name.isidentifier()]  # another one may be a secret
         path = (*entry.settings_path, *wrong[:1])
-        return _refuse(entry, hide_values(" ".join(problems), secrets), secrets, path)
+        return _refuse(entry, hide_values(join_texts(" ", problems), secrets), secrets, path)
     placeholder = next(
         (name for name, text in _iterate_secrets(account_settings) if _PLACEHOLDER.fullmatch(text)), None
     )
     if placeholder is not None:
         key, path = _name_source(placeholder, entry, manifest, variables), (*entry.settings_path, placeholder)
-        return _refuse(entry, f"{key} is a placeholder. Replace it with the real one.", secrets, path)
+        return _refuse(
+            entry,
+            say(
+                "platform.placeholder_replace_real_one",
+                "{key} is a placeholder. Replace it with the real one.",
+                key=key,
+            ),
+            secrets,
+            path,
+        )
     place = AccountPlace(
         account=entry.name,
         folder=settings.home / FOLDER / (f"{entry.platform}@{entry.name}" if entry.name else str(entry.platform)),
@@ -162,17 +172,13 @@ def _compute_fingerprint(values: Mapping[str, object], place: AccountPlace) -> s
 
 async def _create_adapter(manifest: PlatformManifest, settings: AccountSettings, place: AccountPlace) -> Adapter:
     try:
-        await asyncio.to_thread(_import_modules, manifest)  # an SDK takes a while, and the event loop must not wait
+        for name in manifest.modules:
+            await asyncio.to_thread(importlib.import_module, name)  # an SDK takes a while: the event loop must not wait
         adapter = manifest.create_adapter(settings, place)
     except ImportError as error:
         raise AccountRefused(_describe_missing_module(manifest, error.name or str(error))) from error
     adapter.account = place.account
     return adapter
-
-
-def _import_modules(manifest: PlatformManifest) -> None:
-    for name in manifest.modules:
-        importlib.import_module(name)
 
 
 # -- settings -----------------------------------------------------------------------------------------------
@@ -235,10 +241,6 @@ def _list_raw_secrets(manifest: PlatformManifest, values: Mapping[str, object]) 
 # -- words --------------------------------------------------------------------------------------------------
 
 
-def _list_errors(errors: ValidationError) -> list[Mapping[str, Any]]:
-    return [dict(error) for error in errors.errors(include_url=False, include_input=False)]
-
-
 def _describe_problem(
     error: Mapping[str, Any], entry: AccountEntry, manifest: PlatformManifest, variables: Mapping[str, str]
 ) -> str:
@@ -247,18 +249,63 @@ def _describe_problem(
     match error["type"]:
         case "missing":
             by_variable = next((each for each, setting in manifest.environment.items() if setting == name), None)
-            hint = f", or with {by_variable}" if by_variable and not entry.name else ""
-            return f"{key} is required. Set it in the settings{hint}."
+            if by_variable and not entry.name:
+                return say(
+                    "settings.required_or_variable",
+                    "{key} is required. Set it in the settings, or with {variable}.",
+                    key=key,
+                    variable=by_variable,
+                )
+            return say("settings.required", "{key} is required. Set it in the settings.", key=key)
         case "extra_forbidden":
             known = sorted(manifest.settings.model_fields)
             close = get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
-            return f"{entry.settings_key}.{name if name.isidentifier() else '…'} is an unknown key ({hint})."
+            hint = (
+                say("settings.did_you_mean", "did you mean {name}?", name=close[0])
+                if close
+                else say("settings.known_names", "known: {names}", names=", ".join(known))
+            )
+            unknown = f"{entry.settings_key}.{name if name.isidentifier() else '…'}"
+            return say(
+                "settings.unknown_field", "{key} is an unknown key ({suggestion}).", key=unknown, suggestion=hint
+            )
         case "string_type":
-            return f"{key} must be text. Put it in quotes."
+            return say("platform.must_text_put_quotes", "{key} must be text. Put it in quotes.", key=key)
         case _:
-            text = str(error["msg"]).removeprefix("Value error, ")
-            return f"{key} is not valid: {text}{'' if text.endswith(('.', '?', '!')) else '.'}"
+            text = _explain_error(error)
+            reason = text if text.endswith((".", "?", "!")) else text + "."
+            return say("settings.field_not_valid", "{key} is not valid: {reason}", key=key, reason=reason)
+
+
+# What pydantic says about values, by the type of its error.
+VALUE_PROBLEMS: Final = {
+    name: name_text(f"input.{name}", english)
+    for name, english in {
+        "int_parsing": "Input should be a valid integer, unable to parse string as an integer",
+        "float_parsing": "Input should be a valid number, unable to parse string as a number",
+        "bool_parsing": "Input should be a valid boolean, unable to interpret input",
+        "list_type": "Input should be a valid list",
+        "greater_than_equal": "Input should be greater than or equal to {ge}",
+        "greater_than": "Input should be greater than {gt}",
+        "less_than_equal": "Input should be less than or equal to {le}",
+        "less_than": "Input should be less than {lt}",
+        "string_too_short": "String should have at least {min_length} characters",
+        "string_too_long": "String should have at most {max_length} characters",
+        "literal_error": "Input should be {expected}",
+    }.items()
+}
+
+
+def _explain_error(error: Mapping[str, Any]) -> str:
+    """Return what is wrong with a value: in the words of the check that has refused it, or in those of pydantic."""
+    context = error.get("ctx", {})
+    if error["type"] == "value_error":
+        problem: ValueError = context["error"]
+        return read_message(problem)
+    if error["type"] in VALUE_PROBLEMS:
+        text = VALUE_PROBLEMS[error["type"]]
+        return say(f"input.{error['type']}", text, **{name: str(value) for name, value in context.items()})
+    return str(error["msg"])
 
 
 def _name_source(setting: str, entry: AccountEntry, manifest: PlatformManifest, variables: Mapping[str, str]) -> str:
@@ -287,20 +334,34 @@ def describe_missing_package(manifest: PlatformManifest) -> str | None:
 def _describe_missing_module(manifest: PlatformManifest, module: str) -> str:
     label = manifest.platform.label
     if manifest.extra is None:
-        return (
-            f"{label} needs the Python package {module}, which can't be loaded. Install it and start the server again."
+        return say(
+            "platform.needs_python_package_cant",
+            "{label} needs the Python package {module}, which can't be loaded. Install it and start the server again.",
+            label=label,
+            module=module,
         )
-    return (
-        f"{label} needs the Python package {module}, which can't be loaded."
-        f" Install it with `pip install 'palaver[{manifest.extra}]'` and start the server again."
+    command = f"pip install 'palaver[{manifest.extra}]'"
+    return say(
+        "platform.package_missing",
+        "{label} needs the Python package {module}, which can't be loaded. Install it with"
+        " `{command}` and start the server again.",
+        label=label,
+        module=module,
+        command=command,
     )
 
 
 def _describe_unknown_platform(platform: Platform) -> str:
     if platform in BUILT_IN_PLATFORMS:
-        return (
-            f"This version of Palaver can't connect to {platform.label} yet. Set platforms.{platform}.enabled: false."
+        return say(
+            "platform.not_supported",
+            "This version of Palaver can't connect to {label} yet. Set {key}: false.",
+            label=platform.label,
+            key=f"platforms.{platform}.enabled",
         )
-    return (
-        f"No installed package provides the platform {platform}. Install its package, or remove platforms.{platform}."
+    return say(
+        "platform.unknown",
+        "No installed package provides the platform {platform}. Install its package, or remove {key}.",
+        platform=str(platform),
+        key=f"platforms.{platform}",
     )

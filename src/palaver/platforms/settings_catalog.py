@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from palaver.config import AccountEntry
 from palaver.config.form_fields import ValueHint
 from palaver.config.layers import SettingProblem
+from palaver.config.setting_names import name_field
 from palaver.core.errors import AccountRefused, NotFound
+from palaver.core.texts import join_texts, name_text
 from palaver.settings.overview import PlatformField, PlatformForm
 
 if TYPE_CHECKING:
@@ -117,10 +119,10 @@ def _make_problem(account: ConfiguredAccount) -> SettingProblem:
 
 def _refuse_unreadable(account: ConfiguredAccount, unreadable: Mapping[SettingPath, str]) -> ConfiguredAccount:
     prefix = ("platforms", str(account.platform), *(("accounts", account.account) if account.account else ()))
-    texts = [f"{'.'.join(path)}: {text}" for path, text in unreadable.items() if path[:-1] == (*prefix, "settings")]
+    texts = [f"{'.'.join(path)}: " + text for path, text in unreadable.items() if path[:-1] == (*prefix, "settings")]
     if not texts:
         return account
-    problem = " ".join(texts)
+    problem = join_texts(" ", texts)
 
     async def create() -> Adapter:
         raise AccountRefused(problem)
@@ -137,10 +139,13 @@ def _make_form(manifest: PlatformManifest) -> PlatformForm:
     return PlatformForm(
         platform=str(manifest.platform),
         label=manifest.platform.label,
-        summary=manifest.summary,
+        summary=name_text(f"platform.{manifest.platform}.summary", manifest.summary),
         fields=tuple(_make_field(name, info, manifest) for name, info in manifest.settings.model_fields.items()),
         problem=describe_missing_package(manifest),
-        steps=manifest.steps,
+        steps=tuple(
+            name_text(f"platform.{manifest.platform}.steps.{number}", step)
+            for number, step in enumerate(manifest.steps, 1)
+        ),
         needs_public_url=manifest.needs_public_url,
         can_be_linked=manifest.can_be_linked,
     )
@@ -153,9 +158,9 @@ def _make_field(name: str, info: FieldInfo, manifest: PlatformManifest) -> Platf
     return PlatformField(
         **hint.describe(),
         name=name,
-        label=name.replace("_", " ").capitalize(),
-        help=text,
-        where=where,
+        label=name_field(name),
+        help=name_text(f"platform.{manifest.platform}.{name}", text),
+        where=name_text(f"platform.{manifest.platform}.{name}.where", where),
         is_secret=name in manifest.list_secrets(),
         is_required=info.is_required(),
         default=list(default) if isinstance(default, tuple) else default,

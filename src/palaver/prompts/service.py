@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.core.engines.base import Work
-    from palaver.prompts.table import SavedPrompt
+    from palaver.prompts.model import SavedPrompt
 
 
 class SavedPromptOperations(ViewPart[R]):

@@ -1,70 +1,25 @@
-"""Saved prompts and their table: each is a text with placeholders, of one person."""
+"""The table of saved prompts: each belongs to one person."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from datetime import datetime  # noqa: TC003 - read at run time: the columns derive from it
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.columns import Columns, insert_row, update_row
+from palaver.core.engines.base import fetch_number
 from palaver.core.errors import LimitReached, NotFound, PromptNameTaken
-from palaver.core.ids import SavedPromptId, new_saved_prompt_id
+from palaver.core.ids import new_saved_prompt_id
 from palaver.core.text import is_storable
-from palaver.core.titles import clean_long_text, clean_title
 from palaver.people.person_data import EraseAt, ExportedTable, Moved, PersonColumn, derive_fields
+from palaver.prompts.model import MAX_PROMPTS, PROMPT_FIELDS, SavedPrompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
 
 
-MAX_PROMPT_CHARS: Final = 20_000
-MAX_PROMPTS: Final = 500  # of one person
-
-
-@dataclass(frozen=True, slots=True)
-class PromptField:
-    """A field of a saved prompt that its person gives."""
-
-    clean: Callable[[str], str]  # as it is stored; raises InvalidInput
-    help: str
-    max_chars: int = 1000
-    is_required: bool = True
-    example: str | None = None
-
-
-def _declare(declaration: PromptField) -> Any:
-    return field(metadata={"prompt_field": declaration})
-
-
-def _clean_text(text: str) -> str:
-    return clean_long_text("text", text, MAX_PROMPT_CHARS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedPrompt:
-    """A saved prompt of one person. `{{word}}` in its text is a placeholder."""
-
-    id: SavedPromptId
-    name: str = _declare(PromptField(clean_title, "The new name."))
-    text: str = _declare(
-        PromptField(
-            _clean_text,
-            "The new text; - reads it from standard input.",
-            max_chars=MAX_PROMPT_CHARS,
-            example="Explain {{topic}} to {{audience}}.",
-        )
-    )
-    created_at: datetime
-    updated_at: datetime
-
-
 COLUMNS: Final = Columns(SavedPrompt)
-PROMPT_FIELDS: Final[Mapping[str, PromptField]] = {
-    each.name: each.metadata["prompt_field"] for each in fields(SavedPrompt) if each.metadata
-}
 _SELECT = f"SELECT {COLUMNS.format_select()} FROM saved_prompt"
 
 
@@ -96,8 +51,7 @@ def get_prompt(tx: Transaction, person_id: PersonId, prompt_id: str) -> SavedPro
 def create(tx: Transaction, person_id: PersonId, given: Mapping[str, str | None], now: int) -> SavedPrompt:
     # Two at once must not both be the last one that is allowed.
     tx.fetch_one(f"SELECT id FROM person WHERE id = $1 {tx.for_update}", person_id)
-    count = tx.fetch_one("SELECT COUNT(*) FROM saved_prompt WHERE person_id = $1", person_id)
-    if count is not None and count[0] >= MAX_PROMPTS:
+    if fetch_number(tx, "SELECT COUNT(*) FROM saved_prompt WHERE person_id = $1", person_id) >= MAX_PROMPTS:
         raise LimitReached(f"You can save up to {MAX_PROMPTS} prompts. Delete one first.", limit=MAX_PROMPTS)
     columns = clean_fields(given)
     _check_name_free(tx, person_id, columns)

@@ -30,6 +30,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound, TooManyAttempts
 from palaver.core.http_url import is_http_url
+from palaver.core.texts import say
 from palaver.push import table as push
 from palaver.push.model import MAX_ENDPOINT_CHARS, PushSubscription
 from palaver.sessions import table as sessions
@@ -105,7 +106,7 @@ class PushNotifier:
         store: SessionStore,
         load_key: Callable[[], int],
         make_requests: Callable[[], GuardedRequests],
-        rules: PushRules,
+        get_rules: Callable[[], PushRules],
         *,
         default_contact: str,
         trusted_hosts: Collection[str] = (),  # hosts that need no HTTPS: those of tests
@@ -114,7 +115,7 @@ class PushNotifier:
         self._engine = store.engine
         self._load_key = load_key
         self._make_requests = make_requests
-        self._rules = rules
+        self._get_rules = get_rules
         self._default_contact = default_contact
         self._trusted_hosts = frozenset(trusted_hosts)
         self._tools: PushTools | None = None
@@ -124,14 +125,9 @@ class PushNotifier:
         self._sending: dict[asyncio.Task[None], DuePush] = {}
         self._testing: set[str] = set()  # people whose test is being sent
 
-    def use_rules(self, rules: PushRules) -> None:
-        """Apply other rules from the next notification on."""
-        self._rules = rules
-        self.wake()
-
     @property
     def is_enabled(self) -> bool:
-        return self._rules.enabled
+        return self._get_rules().enabled
 
     async def start(self) -> None:
         self._loop = asyncio.create_task(self._run_loop(), name="palaver-push")
@@ -157,8 +153,13 @@ class PushNotifier:
 
     async def subscribe(self, sign_in_id: str, endpoint: str, public_key: str, auth_secret: str) -> None:
         """Store the subscription of a signed-in browser. Raises InvalidInput."""
-        if not self._rules.enabled:
-            raise InvalidInput("Notifications are turned off here (push.enabled in the settings).")
+        if not self.is_enabled:
+            raise InvalidInput(
+                say(
+                    "push.notifications_turned_off_here",
+                    "Notifications are turned off here (push.enabled in the settings).",
+                )
+            )
         self._check_endpoint(endpoint)
         tools = await self._get_tools()
         tools.check_keys(public_key, auth_secret)
@@ -191,9 +192,15 @@ class PushNotifier:
         """
         subscription = await self._find(sign_in_id)
         if subscription is None:
-            raise InvalidInput("This browser is not subscribed. Turn notifications on first.")
+            raise InvalidInput(
+                say("push.browser_not_subscribed_turn", "This browser is not subscribed. Turn notifications on first.")
+            )
         if person_id in self._testing:
-            message = f"Too many attempts. Try again in {SEND_SECONDS:.0f} seconds."
+            message = say(
+                "accounts.too_many_attempts_try",
+                "Too many attempts. Try again in {seconds} seconds.",
+                seconds=f"{SEND_SECONDS:.0f}",
+            )
             raise TooManyAttempts(message, retry_after=SEND_SECONDS - 1)
         self._testing.add(person_id)
         try:
@@ -205,13 +212,29 @@ class PushNotifier:
         try:
             response = await self._send(subscription, {"kind": "test"}, topic="test")
         except (InvalidInput, ConnectionLost, TimeoutError) as error:
-            raise PushFailed(f"The push service of this browser can't be reached: {error}.") from error
+            raise PushFailed(
+                say(
+                    "push.push_service_browser_cant",
+                    "The push service of this browser can't be reached: {reason}.",
+                    reason=error,
+                )
+            ) from error
         if response.is_gone:
             await self._engine.arun(Write(lambda tx: push.delete_subscription(tx, subscription.id)))
-            raise PushFailed("This browser has ended its subscription. Turn notifications off and on again.")
+            raise PushFailed(
+                say(
+                    "push.browser_ended_subscription_turn",
+                    "This browser has ended its subscription. Turn notifications off and on again.",
+                )
+            )
         if not response.is_ok:
             raise PushFailed(
-                f"The push service of this browser answered {response.status}: {response.text or 'no details'}",
+                say(
+                    "push.push_service_browser_answered",
+                    "The push service of this browser answered {status}: {detail}",
+                    status=str(response.status),
+                    detail=response.text or "no details",
+                ),
                 status=response.status,
             )
 
@@ -347,7 +370,7 @@ class PushNotifier:
 
     def _build_payload(self, tx: Transaction, due: DuePush) -> dict[str, str] | None:
         """Return what the browser shows; None if the person has read it, or may not see the conversation any more."""
-        if not (due.is_needed and self._rules.enabled):
+        if not (due.is_needed and self.is_enabled):
             return None
         try:
             session = sessions.get_visible(tx, due.session_id, due.person_id).session
@@ -355,7 +378,7 @@ class PushNotifier:
             return None
         title = session.title or session.auto_title or ""
         payload = {"kind": "answer", "session": str(session.id), "title": title[:MAX_TITLE_CHARS]}
-        if self._rules.show_preview:
+        if self._get_rules().show_preview:
             payload["body"] = (session.preview or "")[:MAX_PREVIEW_CHARS]
         return payload
 
@@ -388,7 +411,7 @@ class PushNotifier:
             return PushResponse(response.status_code, detail, seconds)
 
     def _get_contact(self) -> str:
-        return self._rules.contact or self._default_contact
+        return self._get_rules().contact or self._default_contact
 
     async def _get_tools(self) -> PushTools:
         if self._tools is None:

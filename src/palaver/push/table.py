@@ -7,7 +7,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.errors import NotSignedIn
 from palaver.core.ids import PersonId, SessionId
 from palaver.people import account_table as accounts
@@ -215,12 +215,13 @@ def _push_from_row(row: Row, now: int) -> DuePush:
 
 def find_next_due(tx: Transaction, server_key: str) -> int | None:
     """Return when the next notification is due that this process can send."""
-    row = tx.fetch_one(
+    due_at: int | None = fetch_value(
+        tx,
         "SELECT m.due_at FROM push_message m JOIN push_subscription s ON s.id = m.subscription_id"
         " WHERE s.server_key = $1 ORDER BY m.due_at LIMIT 1",
         server_key,
     )
-    return None if row is None else int(row[0])
+    return due_at
 
 
 def delete_message(tx: Transaction, no: int, seq: int) -> None:

@@ -115,7 +115,7 @@ _CHAT_TYPE_NAMES: Final = {ChatType.GROUP: "group", ChatType.CHANNEL: "channel",
 
 
 class CurrentSession(Protocol):
-    """What the context needs to know about a lane's current session; `SessionEntry` provides it."""
+    """The facts about a lane's current session that the context needs; `SessionEntry` provides them."""
 
     @property
     def session_id(self) -> SessionId: ...
@@ -132,7 +132,7 @@ class CurrentSession(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionContext:
-    """Where a conversation takes place, and where the agent can send from there."""
+    """The place of a conversation, and the places that the agent can send to from there."""
 
     source: SessionSource
     connected_platforms: tuple[Platform, ...] = ()  # sorted

@@ -52,8 +52,6 @@ START_NAMESPACE = "beginnings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewConversation:
-    """The settings of a new conversation."""
-
     title: str | None = None
     project: str | None = None
     model: str | None = None  # already checked by the agent
@@ -72,8 +70,6 @@ def _build_source(person: Person, chat_id: str, platform: Platform) -> SessionSo
 
 
 class Conversations:
-    """Starts and forks conversations."""
-
     def __init__(self, store: SessionStore) -> None:
         self._store = store
         self._copies = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
@@ -95,12 +91,8 @@ class Conversations:
             message_id_namespace=START_NAMESPACE,
         )
 
-        def run(tx: Transaction) -> SessionSummary:
-            receipt = inbound_messages.find_receipt(tx, request)
-            if receipt is not None:
-                return self._open_view(tx, person.principal).summaries.get(receipt["session_id"])
+        def create(tx: Transaction) -> SessionRow:
             row = sessions.get(tx, lanes.get_or_create_entry(tx, arrival, force_new=True).session_id)
-            inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
             if new.title is not None:
                 sessions.rename(tx, row, new.title, now, person.id)
             if new.project is not None:
@@ -108,9 +100,9 @@ class Conversations:
             for setting in ("model", "profile", "personality", "workspace"):
                 if (value := getattr(new, setting)) is not None:
                     session_settings.change(tx, row.no, setting, value, now, person.id)
-            return _load_summary(tx, row, person.principal)
+            return row
 
-        return await self._store.engine.arun(Write(run))
+        return await self._store.engine.arun(Write(lambda tx: self._create_once(tx, request, person, create, now)))
 
     async def fork(self, principal: Principal, session_id: str, at: int | None, title: str | None) -> SessionSummary:
         """Fork a conversation for the principal alone, up to and including the turn of message `at`."""
@@ -145,23 +137,27 @@ class Conversations:
                 message_id_namespace=EDIT_NAMESPACE,
                 session_id=parent.session.id,
             )
-            receipt = inbound_messages.find_receipt(tx, request)
-            if receipt is not None:
-                return self._open_view(tx, principal).summaries.get(receipt["session_id"])
-            row = _fork_before(tx, scope, parent, at, now)
-            inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
-            return _load_summary(tx, row, principal)
+            return self._create_once(tx, request, person, lambda tx: _fork_before(tx, scope, parent, at, now), now)
 
         return await self._store_copy(principal, run)
+
+    def _create_once(
+        self, tx: Transaction, request: Inbound, person: Person, create: Callable[[Transaction], SessionRow], now: int
+    ) -> SessionSummary:
+        """Create a conversation, or return the one that the same request has created before."""
+        receipt = inbound_messages.find_receipt(tx, request)
+        if receipt is not None:
+            view = SessionViewInTransaction(tx, self._build_scope(person.principal))
+            return view.summaries.get(receipt["session_id"])
+        row = create(tx)
+        inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
+        return _load_summary(tx, row, person.principal)
 
     async def _store_copy(self, principal: Principal, run: Callable[[Transaction], SessionSummary]) -> SessionSummary:
         async with self._copies.hold(principal.person_id):
             summary = await self._store.engine.arun(Write(run))
         self._store.indexer.notify()
         return summary
-
-    def _open_view(self, tx: Transaction, principal: Principal) -> SessionViewInTransaction:
-        return SessionViewInTransaction(tx, self._build_scope(principal))
 
     def _build_scope(self, principal: Principal) -> ViewScope:
         return ViewScope(principal=principal, clock=self._store.clock)

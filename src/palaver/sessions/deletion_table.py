@@ -42,10 +42,10 @@ def delete(tx: Transaction, session_row: SessionRow) -> DeletedRows:
     """Delete a session, or let it disappear if it is long. A later write to it finds no session."""
     no = session_row.no
     lock = f"SELECT last_seq FROM session WHERE no = $1 AND is_deleted = 0 {tx.for_update}"  # others can't add to it
-    last_seq = fetch_value(tx, lock, no)
+    last_seq: int | None = fetch_value(tx, lock, no)
     if last_seq is None:  # another process was faster
         return DeletedRows(0, 0, 0)
-    delivery_count = fetch_value(tx, "SELECT COUNT(*) FROM delivery WHERE session_no = $1", no)
+    delivery_count = fetch_value(tx, "SELECT COUNT(*) FROM delivery WHERE session_no = $1", no) or 0
     addresses = delivery_queries.lock_open_addresses(tx, no)
     if _is_short(tx, no):
         if tx.name == "sqlite":  # in PostgreSQL the search rows are deleted by a foreign key
@@ -59,14 +59,13 @@ def delete(tx: Transaction, session_row: SessionRow) -> DeletedRows:
 
 def find_hidden(tx: Transaction) -> int | None:
     """Return the number of a session that has disappeared and still has rows; None if there is none."""
-    no: int | None = fetch_value(tx, "SELECT MIN(no) FROM session WHERE is_deleted = 1")
-    return no
+    return fetch_value(tx, "SELECT MIN(no) FROM session WHERE is_deleted = 1")
 
 
 def delete_piece(tx: Transaction, session_no: int) -> None:
     """Delete the next rows of a session that has disappeared; when none are left, the session."""
     lock = f"SELECT audience_no FROM session WHERE no = $1 AND is_deleted = 1 {tx.for_update}"
-    audience_no = fetch_value(tx, lock, session_no)
+    audience_no: int | None = fetch_value(tx, lock, session_no)
     if audience_no is None:  # another process was faster
         return
     left = ROWS_PER_PIECE

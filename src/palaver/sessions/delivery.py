@@ -14,12 +14,13 @@ it edits a message that is known: an edit can be repeated.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, unquote
 
+from palaver.core.columns import TRANSLATABLE
 from palaver.core.errors import ChatMovedAway, InvalidInput, SendRejected, SendRetryable, TargetUnreachable
 from palaver.core.source import Platform
 
@@ -96,7 +97,7 @@ class Delivery:
     session_id: SessionId | None = None
     reply_to: str | None = None  # the platform's id of the message that it answers
     state: DeliveryState = DeliveryState.SENDING
-    error: str | None = None
+    error: str | None = field(default=None, metadata=TRANSLATABLE)
     created_at: datetime | None = None
     turn_no: int | None = None  # the turn whose answer it is
     attachment_ids: tuple[str, ...] = ()  # files that are sent after the text
@@ -114,7 +115,7 @@ class DeliveryPart:
     state: DeliveryState = DeliveryState.PENDING
     first_sent_at: int | None = None  # microseconds: of the first attempt that may have arrived
     sent_message_id: str | None = None  # the platform's id of the sent message
-    error: str | None = None
+    error: str | None = field(default=None, metadata=TRANSLATABLE)
 
     @property
     def has_ended(self) -> bool:
@@ -135,7 +136,7 @@ def parse_part_key(key: str) -> tuple[str, int] | None:
 
 
 class NextStep(StrEnum):
-    """What follows from the outcome of one part."""
+    """The consequence of the outcome of one part."""
 
     CONTINUE = "continue"  # with the next part, or end the delivery
     RETRY = "retry"  # send the same part again, later
@@ -179,7 +180,7 @@ class DeliveryStatus:
     quoted_seqs: tuple[int, ...]  # messages that are quoted before the answer, because that chat has not seen them
     platform: Platform
     state: DeliveryState
-    error: str | None  # why it failed, is uncertain, or is retried
+    error: str | None = field(metadata=TRANSLATABLE)  # why it failed, is uncertain, or is retried
     created_at: datetime  # the time of the answer or message itself: both are stored together
     ended_at: datetime | None
     target: str  # where it goes, as `sessions/targets.py` writes it

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import build_placeholders, fetch_value, list_columns, name_columns
+from palaver.core.clock import from_micros
+from palaver.core.columns import Columns
+from palaver.core.engines.base import build_placeholders, fetch_value
 from palaver.core.source import Platform
-from palaver.sessions.delivery import Address, Button, Delivery, DeliveryKind, DeliveryState, DeliveryStatus
+from palaver.core.texts import load_text
+from palaver.sessions.delivery import Address, Button, Delivery, DeliveryStatus
 from palaver.sessions.targets import format_target
 from palaver.sessions.turns_table import get_quoted_seqs
 
@@ -21,25 +23,25 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import AccountKey
 
 
-DELIVERY_COLUMNS = "delivery.no, " + list_columns(
+_DELIVERY = Columns(
     Delivery,
-    "delivery",
+    without={"buttons"},
     attempt="delivery.attempts",
     session_id="(SELECT s.id FROM session s WHERE s.no = delivery.session_no)",
 )
-_DELIVERY_COLUMN_COUNT = 1 + len(fields(Delivery))
+DELIVERY_COLUMNS = f"delivery.no, {_DELIVERY.format_select('delivery')}, delivery.buttons"
+_BUTTONS = 1 + len(_DELIVERY)  # the position of that column
 
 # Those of an answer's turn; what a job or the agent has sent is no answer, and has a number in the log instead.
 _OF_ANSWER = "CASE WHEN d.message_seq IS NULL THEN t.{} END"
-_STATUS_COLUMNS = list_columns(
+_STATUS = Columns(
     DeliveryStatus,
-    "d",
+    without={"quoted_seqs", "target"},
     turn_id=_OF_ANSWER.format("id"),
     input_seq=_OF_ANSWER.format("input_seq"),
-    quoted_seqs=_OF_ANSWER.format("facts"),
-    target="d.address",
 )
-_SELECT_STATUS = f"""SELECT d.no, {_STATUS_COLUMNS} FROM delivery d LEFT JOIN turn t ON t.no = d.turn_no
+_SELECT_STATUS = f"""SELECT d.no, {_STATUS.format_select("d")}, {_OF_ANSWER.format("facts")}, d.address
+    FROM delivery d LEFT JOIN turn t ON t.no = d.turn_no
     WHERE (d.turn_no IS NOT NULL OR d.message_seq IS NOT NULL)"""
 
 
@@ -57,10 +59,8 @@ def list_latest_statuses(
 
 
 def find_no(tx: Transaction, session_no: int, delivery_id: str) -> int | None:
-    """Return the number of a delivery in a session."""
     sql = "SELECT no FROM delivery WHERE id = $1 AND session_no = $2"
-    no: int | None = fetch_value(tx, sql, delivery_id, session_no)
-    return no
+    return fetch_value(tx, sql, delivery_id, session_no)
 
 
 def count_statuses(tx: Transaction, session_no: int) -> int:
@@ -147,7 +147,7 @@ def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProb
         problems[(Platform(platform), str(account))] = DeliveryProblems(
             uncertain=int(count) - int(failed),
             failed=int(failed),
-            last_error=last_error,
+            last_error=None if last_error is None else load_text(str(last_error)),
             last_at=from_micros(last_at),
         )
     return problems
@@ -155,31 +155,15 @@ def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProb
 
 def delivery_from_row(row: Row) -> Delivery:
     """Read a delivery from a row that begins with `DELIVERY_COLUMNS`."""
-    _, *columns = row[:_DELIVERY_COLUMN_COUNT]
-    values = name_columns(Delivery, columns)
-    values |= {
-        "address": Address.from_text(values["address"]),
-        "kind": DeliveryKind(values["kind"]),
-        "state": DeliveryState(values["state"]),
-        "created_at": from_micros(values["created_at"]),
-        "attachment_ids": tuple(json.loads(values["attachment_ids"] or "[]")),
-        "buttons": tuple(Button(label, data) for label, data in json.loads(values["buttons"] or "[]")),
-    }
-    return Delivery(**values)
+    buttons = tuple(Button(label, data) for label, data in json.loads(row[_BUTTONS] or "[]"))
+    return _DELIVERY.decode(row[1:], buttons=buttons)
 
 
 def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
-    no, *columns = row
-    values = name_columns(DeliveryStatus, columns)
-    values |= {
-        "quoted_seqs": get_quoted_seqs(json.loads(values["quoted_seqs"] or "{}")),
-        "platform": Platform(values["platform"]),
-        "state": DeliveryState(values["state"]),
-        "created_at": from_micros(values["created_at"]),
-        "ended_at": from_micros_or_none(values["ended_at"]),
-        "target": _format_target(Address.from_text(values["target"])),
-    }
-    return no, DeliveryStatus(**values)
+    no, *columns, facts, address = row
+    quoted_seqs = get_quoted_seqs(json.loads(facts or "{}"))
+    target = _format_target(Address.from_text(address))
+    return no, _STATUS.decode(columns, quoted_seqs=quoted_seqs, target=target)
 
 
 def _format_target(address: Address) -> str:

@@ -102,14 +102,13 @@ def list_open_sessions(
 
 def find_first_activity(tx: Transaction, place_type: PlaceType, since: int) -> int | None:
     """Return the oldest last activity, at a time or later, of the open sessions from a type of chats."""
-    activity: int | None = fetch_value(
+    return fetch_value(
         tx,
         f"SELECT {_ACTIVITY} FROM session s WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL"
         f" AND {_ACTIVITY} >= $3 ORDER BY {_ACTIVITY} LIMIT 1",
         *place_type,
         since,
     )
-    return activity
 
 
 def check_session(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from palaver.core.errors import ConfigError
 from palaver.core.source import ChatType, Platform
+from palaver.core.texts import say
 from palaver.sessions.keys import DmScope, build_session_key, is_shared
 from palaver.sessions.policy import ResetMode, ResetPolicy
 from palaver.sessions.targets import format_chat_target
@@ -30,7 +31,10 @@ MULTI_SESSION_PLATFORMS: Final = frozenset({Platform.WEB, Platform.API})
 # Programs send messages on these platforms, so a message from them does not count as human activity.
 MACHINE_PLATFORMS: Final = frozenset({Platform.CRON, Platform.WEBHOOK})
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
-AGENT_NAME_RULE: Final = "up to 32 lowercase letters, digits, '_' or '-', starting with a letter or digit, such as main"
+AGENT_NAME_RULE: Final = say(
+    "allowed.agent_name_rule",
+    "up to 32 lowercase letters, digits, '_' or '-', starting with a letter or digit, such as main",
+)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,6 @@ class HomeChannelStatus:
 
 
 def load_home_channels(tx: Transaction, config: GatewayConfig) -> dict[Platform, HomeChannel]:
-    """Return the home channel of each platform that has one, by platform."""
     return {platform: status.channel for platform, status in _load_statuses(tx, config).items()}
 
 
@@ -66,7 +65,6 @@ async def list_home_channels(store: SessionStore) -> Mapping[Platform, HomeChann
 
 
 def make_home_channel(source: SessionSource) -> HomeChannel:
-    """Return the chat of a source as a home channel."""
     is_dm = source.chat_type is ChatType.DM
     name = (source.user_name if is_dm else source.chat_name) or source.chat_name or ""
     return HomeChannel(source.platform, source.chat_id, name, source.thread_id, source.account)

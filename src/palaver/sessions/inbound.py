@@ -109,7 +109,7 @@ class Inbound:
 
 
 class Outcome(StrEnum):
-    """What happened to an inbound message."""
+    """The fate of an inbound message."""
 
     ACCEPTED = "accepted"  # its turn starts as soon as a worker is free
     QUEUED = "queued"  # behind other turns in the same conversation
@@ -136,7 +136,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What happened to an inbound message. When it is returned, everything it reports is durable."""
+    """The result of accepting an inbound message. When it is returned, everything it reports is durable."""
 
     outcome: Outcome
     session_id: SessionId | None = None

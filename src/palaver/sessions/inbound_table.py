@@ -90,8 +90,6 @@ _IS_MESSAGE = f"{_IS_CHAT} AND message_id = $4"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewGroupMessage:
-    """A group message to store."""
-
     message_id: str | None
     sender: str | None  # the account of its author
     author: str  # for people to read
@@ -99,8 +97,6 @@ class NewGroupMessage:
 
 
 class GroupMessage(NamedTuple):
-    """A stored group message."""
-
     no: int
     author: str
     text: str

@@ -21,6 +21,7 @@ from palaver.core.engines.base import Read, WorkKind, Write, write_kind
 from palaver.core.errors import InvalidInput, SessionNotFound, StoreError
 from palaver.core.ids import SESSION_ID_PATTERN
 from palaver.core.operation import ReadAfterWork, check_count
+from palaver.core.texts import say
 from palaver.sessions import search_table as search
 from palaver.sessions.model import SearchHits
 from palaver.sessions.search_table import SearchConditions
@@ -215,7 +216,13 @@ def _find_event_no(tx: Transaction, hit: tuple[str, int], find_session_no: Calla
     except SessionNotFound:
         event_no = None
     if event_no is None:
-        raise InvalidInput("cursor: the last result of the page before was deleted. Search again.", key="cursor")
+        raise InvalidInput(
+            say(
+                "sessions.cursor_last_result_page",
+                "cursor: the last result of the page before was deleted. Search again.",
+            ),
+            key="cursor",
+        )
     return event_no
 
 

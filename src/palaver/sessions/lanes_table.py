@@ -79,7 +79,6 @@ def resolve_key(tx: Transaction, arrival: Arrival) -> SessionKey:
 
 
 def find_current_session(tx: Transaction, key: str) -> SessionRow | None:
-    """Return the session that a lane is on."""
     row = tx.fetch_one(_SELECT_CURRENT, key)
     return make_session_row(row) if row else None
 
@@ -312,13 +311,12 @@ def restore_session(tx: Transaction, key: str, now: int, person_id: PersonId | N
 
 def find_last_move_time(tx: Transaction, key: str) -> int | None:
     """Return when the lane made the move that `restore_session` would undo; None if there is none."""
-    moved_at: int | None = fetch_value(
+    return fetch_value(
         tx,
         "SELECT m.moved_at FROM lane_move m JOIN lane l ON l.key = m.lane_key WHERE m.lane_key = $1"
         " AND m.undone_at IS NULL AND m.from_session_no <> l.session_no ORDER BY m.no DESC LIMIT 1",
         key,
     )
-    return moved_at
 
 
 def find_session_before_move(tx: Transaction, key: str) -> SessionRow | None:
@@ -497,8 +495,6 @@ _OWN_AUDIENCES = "SELECT p.audience_no FROM person p WHERE p.id = $1 OR p.merged
 
 @dataclass(frozen=True, slots=True)
 class ChatLane:
-    """A lane in a chat."""
-
     key: str
     source: SessionSource
     audience_no: int
@@ -543,7 +539,6 @@ def list_shared_lanes(tx: Transaction, agent: str, person_id: PersonId) -> list[
 
 
 def list_all_lanes(tx: Transaction, agent: str) -> list[ChatLane]:
-    """List the lanes in chats of all people."""
     return list(_list_lanes_by_network(tx, agent, "$3 = 0", 0))
 
 

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import build_placeholders, list_columns
+from palaver.core.clock import to_micros
+from palaver.core.columns import Columns
+from palaver.core.engines.base import build_placeholders
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN
 from palaver.core.operation import Page
 from palaver.people import table as people
 from palaver.people.table import AUDIENCE_OWNER_NAME
-from palaver.sessions import settings_table as session_settings
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.lanes_table import BELONGS_TO_ITS_LANE
 from palaver.sessions.model import SessionSummary
-from palaver.sessions.table import SELECT_SESSION, SessionColumns, session_from_columns
+from palaver.sessions.table import SELECT_SESSION, SessionRow, make_session_row
+from palaver.sessions.turn import BusyPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.sessions.model import Session
-    from palaver.sessions.table import SessionRow
 
 
 MAX_PAGE_SIZE = 1000
@@ -69,7 +70,7 @@ class SessionFilter:
 def list_sessions(tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None) -> Page[Session]:
     """Return a page of sessions, newest first, in these audiences (None: in all)."""
     rows, cursor = _read_page(tx, session_filter, audiences)
-    return Page(map(session_from_columns, rows), cursor)
+    return Page((row.session for row in rows), cursor)
 
 
 def list_matching_sessions(
@@ -84,9 +85,8 @@ def list_matching_sessions(
     while examined < MAX_SESSIONS_EXAMINED:
         rows, cursor = _read_page(tx, replace(session_filter, cursor=cursor, limit=_ROWS_PER_READ), audiences)
         for row in rows:
-            session = session_from_columns(row)
-            if matches(session):
-                found.append(session)
+            if matches(row.session):
+                found.append(row.session)
                 if len(found) == session_filter.limit:
                     return Page(found, _make_cursor(row))
         examined += len(rows)
@@ -97,14 +97,14 @@ def list_matching_sessions(
 
 def _read_page(
     tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None
-) -> tuple[list[SessionColumns], str | None]:
+) -> tuple[list[SessionRow], str | None]:
     """Return the rows of a page, and the cursor that continues it."""
     session_filter.check()
     bounds, limit = _find_bounds(tx, session_filter, audiences), session_filter.limit
     filter_params = [value for _, value in _list_conditions(session_filter)]
     if audiences is None:
         found = tx.fetch_all(_build_page_statement(session_filter, ""), *bounds, limit, *filter_params)
-        rows = list(map(SessionColumns._make, found))
+        rows = list(map(make_session_row, found))
     else:
         rows = []
         for start in range(0, len(audiences), _MAX_AUDIENCES_PER_STATEMENT):
@@ -121,15 +121,15 @@ def _read_page(
                 *filter_params,
                 *batch,
             )
-            rows += map(SessionColumns._make, found)
-        rows.sort(key=lambda row: (row.active_at, row.no), reverse=True)
+            rows += map(make_session_row, found)
+        rows.sort(key=lambda row: (row.session.updated_at, row.no), reverse=True)
         del rows[limit:]
     return rows, _make_cursor(rows[-1]) if len(rows) == limit else None
 
 
-def _make_cursor(row: SessionColumns) -> str:
+def _make_cursor(row: SessionRow) -> str:
     """Return when the last session was active, and its id. Its number would tell how many sessions others have."""
-    return f"{row.active_at}.{row.id}"
+    return f"{to_micros(row.session.updated_at)}.{row.session.id}"
 
 
 def _find_bounds(
@@ -170,27 +170,12 @@ def has_any_messages(tx: Transaction) -> bool:
     return tx.fetch_one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
 
 
-class _SummaryColumns(NamedTuple):
-    id: str
-    no: int
-    last_seq: int
-    read_seq: int
-    owner_name: str | None
-    belongs_to_its_lane: int
-    chosen_model: str | None
-    profile: str | None
-    personality: str | None
-    workspace: str | None
-    busy_policy: str | None
-    disabled_toolsets: str | None
-
-
-_SUMMARY_COLUMNS = list_columns(
-    _SummaryColumns,
-    "s",
-    read_seq="COALESCE(m.read_seq, 0)",
+_SUMMARY = Columns(
+    SessionSummary,
+    types={BusyPolicy},
+    without={"session", "running", "queued", "has_delivery_address"},
+    read_seq="CASE WHEN m.read_seq < s.last_seq THEN m.read_seq WHEN m.read_seq IS NULL THEN 0 ELSE s.last_seq END",
     owner_name=f"CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END",
-    belongs_to_its_lane=f"CASE WHEN {BELONGS_TO_ITS_LANE} THEN 1 ELSE 0 END",
 )
 
 
@@ -199,15 +184,25 @@ def load_summaries(tx: Transaction, sessions: Sequence[Session], person_id: Pers
     if not sessions:
         return []
     found = tx.fetch_all(
-        f"SELECT {_SUMMARY_COLUMNS} FROM session s"
+        f"SELECT s.id, s.no, {BELONGS_TO_ITS_LANE}, {_SUMMARY.format_select('s')} FROM session s"
         " LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1"
         f" WHERE s.id IN ({build_placeholders(len(sessions), first=2)})",
         person_id,
         *(session.id for session in sessions),
     )
-    rows = {row.id: row for row in map(_SummaryColumns._make, found)}
-    turn_counts = _count_open_turns(tx, [row.no for row in rows.values()])
-    return [_make_summary(session, rows[session.id], turn_counts) for session in sessions if session.id in rows]
+    turn_counts = _count_open_turns(tx, [no for _, no, *_ in found])
+    by_id = {session.id: session for session in sessions}
+    summaries = {}
+    for session_id, no, belongs_to_its_lane, *columns in found:
+        session = by_id[session_id]
+        summaries[session_id] = _SUMMARY.decode(
+            columns,
+            session=session,
+            running=bool(turn_counts.get((no, "running"))),
+            queued=turn_counts.get((no, "queued"), 0),
+            has_delivery_address=bool(belongs_to_its_lane) and find_delivery_address(session.origin) is not None,
+        )
+    return [summaries[session.id] for session in sessions if session.id in summaries]
 
 
 def _count_open_turns(tx: Transaction, session_nos: Sequence[int]) -> dict[tuple[int, str], int]:
@@ -220,24 +215,6 @@ def _count_open_turns(tx: Transaction, session_nos: Sequence[int]) -> dict[tuple
         *session_nos,
     )
     return {(no, state): count for no, state, count in rows}
-
-
-def _make_summary(session: Session, row: _SummaryColumns, turn_counts: dict[tuple[int, str], int]) -> SessionSummary:
-    return SessionSummary(
-        session=session,
-        last_seq=row.last_seq,
-        read_seq=min(row.read_seq, row.last_seq),
-        chosen_model=row.chosen_model,
-        profile=row.profile,
-        personality=row.personality,
-        workspace=row.workspace,
-        busy_policy=session_settings.parse_busy_policy(row.busy_policy),
-        disabled_toolsets=session_settings.parse_toolset_names(row.disabled_toolsets),
-        running=bool(turn_counts.get((row.no, "running"))),
-        queued=turn_counts.get((row.no, "queued"), 0),
-        owner_name=row.owner_name,
-        has_delivery_address=bool(row.belongs_to_its_lane) and find_delivery_address(session.origin) is not None,
-    )
 
 
 def is_private_to(tx: Transaction, session_row: SessionRow, person_id: PersonId) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
@@ -55,6 +56,7 @@ END_OF_LOG = 2**62  # a seq after every event
 MAX_CHANGED_EVENTS = 2_000
 MAX_CHANGED_BYTES = 1_000_000
 UNREADABLE_TEXT = "(This message can't be read: its entry in the log is damaged.)"
+_SEQ, _KIND, _ROLE = map(EventColumns._fields.index, ("seq", "kind", "role"))
 _IS_VISIBLE = "kind = 'message' AND hidden_by IS NULL"
 _IS_ANSWER = "role IN ('assistant', 'tool')"
 _EVENT_BYTES = "COALESCE(octet_length(content), 0) + COALESCE(octet_length(body), 0)"
@@ -118,11 +120,19 @@ def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) 
     if not rows:
         expected = MAX_ROWS_PER_READ if limit is None else limit
         newest = _iter_newest_messages(tx, session_id, END_OF_LOG, expected, session_condition=BY_ID)
-        rows = [(row.role, row.content, row.body, row.edited_text) for row in islice(newest, limit)]
+        rows = list(map(_get_transcript_columns, islice(newest, limit)))
         rows.reverse()
     if not rows and tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is None:
         raise SessionNotFound.for_id(session_id)
-    return [_build_transcript_message(*row) for row in rows]
+    return [
+        {"role": role, "content": content}
+        if body is None and edited_text is None
+        else _build_transcript_message(role, content, body, edited_text)
+        for role, content, body, edited_text in rows
+    ]
+
+
+_get_transcript_columns = itemgetter(*map(EventColumns._fields.index, ("role", "content", "body", "edited_text")))
 
 
 def _load_unmarked_log(tx: Transaction, session_id: str) -> list[Row]:
@@ -156,10 +166,10 @@ def _iter_newest_messages(
     *,
     session_condition: str = BY_NO,
     first_seq: int = 0,
-) -> Iterator[EventColumns]:
-    """Yield the visible messages from before `before` back to `first_seq`, newest first."""
+) -> Iterator[Row]:
+    """Yield the visible messages from before `before` back to `first_seq`, newest first, as rows of `EventColumns`."""
     rows = iterate_backwards(tx, session, before, expected, session_condition=session_condition, first_seq=first_seq)
-    return (row for row in rows if row.kind == "message")
+    return (row for row in rows if row[_KIND] == "message")
 
 
 def list_messages(
@@ -189,7 +199,7 @@ def load_context(
         # Counted among all visible messages, because only an undo changes their positions.
         begin = -(-(count - max_messages) // half) * half
         rows = rows[: count - begin]
-    messages = [event_from_row(row) for row in reversed(rows) if row.role != "user" or row.seq <= up_to]
+    messages = [event_from_row(row) for row in reversed(rows) if row[_ROLE] != "user" or row[_SEQ] <= up_to]
     return messages, is_shortened
 
 
@@ -199,6 +209,14 @@ def list_events(tx: Transaction, session_no: int, *, after: int = 0, limit: int 
         f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3", session_no, after, limit
     )
     return [event_from_row(row) for row in rows]
+
+
+def iterate_events(tx: Transaction, session_no: int, batch_size: int) -> Iterator[Event]:
+    """Yield every event of a session, oldest first."""
+    after = 0
+    while batch := list_events(tx, session_no, after=after, limit=batch_size):
+        yield from batch
+        after = batch[-1].seq
 
 
 def list_reactions(tx: Transaction, session_no: int, *, after: int, before: int) -> list[Event]:
@@ -384,7 +402,8 @@ def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[i
     seqs: list[int] = []
     left_events, left_bytes = MAX_CHANGED_EVENTS, MAX_CHANGED_BYTES
     expected = min(turns * 4, MAX_ROWS_PER_READ)
-    for row in iterate_backwards(tx, session_no, END_OF_LOG, expected, select=_SELECT_EVENT_SIZES):
+    newest = iterate_backwards(tx, session_no, END_OF_LOG, expected, select=_SELECT_EVENT_SIZES)
+    for row in map(EventColumns._make, newest):
         left_events -= 1
         left_bytes -= int(row.content or 0)  # its size
         if left_events < 0 or left_bytes < 0:
@@ -517,7 +536,7 @@ def update_counters(tx: Transaction, session_no: int, change: int) -> None:
 def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str]:
     """Return when the newest visible message was stored, and the preview of the newest one that has a text."""
     last_message_at, preview = None, ""
-    for row in _iter_newest_messages(tx, session_no, END_OF_LOG, 8):
+    for row in map(EventColumns._make, _iter_newest_messages(tx, session_no, END_OF_LOG, 8)):
         last_message_at = row.created_at if last_message_at is None else last_message_at
         if (text := row.text) and row.role in PREVIEW_ROLES and (preview := make_preview(text)):
             break
@@ -525,8 +544,6 @@ def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str
 
 
 class CopiedMessages(NamedTuple):
-    """The result of `copy_messages`."""
-
     message_count: int
     is_shortened: bool  # the oldest messages were left out
 

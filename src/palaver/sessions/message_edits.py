@@ -51,8 +51,7 @@ def find_current_place(tx: Transaction, place: MessagePlace, platform_message_id
 
 def find_edit(tx: Transaction, place: MessagePlace) -> int | None:
     """Return the number of the edit whose text a message has now; None if it was not edited."""
-    seq: int | None = fetch_value(tx, "SELECT edited_by FROM event WHERE session_no = $1 AND seq = $2", *place)
-    return seq
+    return fetch_value(tx, "SELECT edited_by FROM event WHERE session_no = $1 AND seq = $2", *place)
 
 
 def edit_message(tx: Transaction, place: MessagePlace, text: str, actor: Actor, now: int) -> bool:
@@ -135,8 +134,6 @@ def _find_hidden_copies(tx: Transaction, session_no: int, first_seq: int, platfo
 
 
 class Reaction(NamedTuple):
-    """A reaction of a person to a message."""
-
     emoji: str
     is_removed: bool
     author: str  # for people to read

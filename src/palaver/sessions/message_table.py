@@ -36,8 +36,6 @@ EDITED_TEXT = """CASE WHEN event.edited_by IS NOT NULL THEN (SELECT edit.content
 
 
 class EventColumns(NamedTuple):
-    """The columns of an entry of the log."""
-
     seq: int
     kind: str
     created_at: int
@@ -306,8 +304,7 @@ def _append_in_one_statement(
     columns = [list(column) for column in zip(*rows, strict=True)] if is_batch else rows[0]
     usage_values = () if usage is None else usages.get_values(usage)
     statement = _build_whole_append(has_usage=usage is not None, is_batch=is_batch)
-    last_seq: int | None = fetch_value(tx, statement, *update, *columns, *usage_values)
-    return last_seq
+    return fetch_value(tx, statement, *update, *columns, *usage_values)
 
 
 @cache

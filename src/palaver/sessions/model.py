@@ -188,6 +188,11 @@ class Session:
         return self.shown_title or self.origin.description
 
     @property
+    def updated_at(self) -> datetime:
+        """The time of the last activity."""
+        return self.active_at or self.created_at
+
+    @property
     def shown_title(self) -> str | None:
         """The title that people see: the chosen one, otherwise the automatic one; None before the first words."""
         return self.title or self.auto_title
@@ -237,7 +242,7 @@ class SessionEntry:
     @property
     def updated_at(self) -> datetime:
         """The time of the last activity."""
-        return self.session.active_at or self.session.created_at
+        return self.session.updated_at
 
     @property
     def was_auto_reset(self) -> bool:
@@ -267,9 +272,7 @@ class RecordedMessage:
     session_key: SessionKey
     session_id: SessionId
     seq: int  # the message's number in the session's log
-    start_reason: (
-        StartReason | None
-    )  # why a session has started that this is the first message of a person in; else None
+    start_reason: StartReason | None  # of a session in which this is the first message of a person; else None
     previous_had_messages: bool  # the lane's previous session had messages: tell the person about the reset
 
     @property

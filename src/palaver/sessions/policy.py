@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from palaver.core.errors import ConfigError
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,8 +29,6 @@ MAX_IDLE_MINUTES: Final = 100 * 365 * 24 * 60  # a hundred years; for longer, us
 
 
 class ResetMode(StrEnum):
-    """The triggers of an automatic reset."""
-
     NONE = "none"  # nothing: only a person resets a conversation
     IDLE = "idle"  # no message for a while
     DAILY = "daily"  # a certain hour of the day
@@ -43,7 +42,7 @@ class ResetReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ResetPolicy:
-    """When conversations are reset; creating one with an invalid value raises ConfigError."""
+    """The rule by which conversations are reset; creating one with an invalid value raises ConfigError."""
 
     mode: ResetMode = ResetMode.NONE
     idle_minutes: int = 1440
@@ -246,12 +245,16 @@ def _is_between(low: int, high: int) -> Callable[[object], bool]:
 
 FIELD_RULES: Mapping[str, FieldRule] = MappingProxyType(
     {
-        "mode": FieldRule(lambda value: value in tuple(ResetMode), "none, idle, daily or both"),
+        "mode": FieldRule(
+            lambda value: value in tuple(ResetMode), say("allowed.none_idle_daily_both", "none, idle, daily or both")
+        ),
         "idle_minutes": FieldRule(
             _is_between(1, MAX_IDLE_MINUTES), f"a whole number of minutes, 1 to {MAX_IDLE_MINUTES}"
         ),
-        "at_hour": FieldRule(_is_between(0, 23), "0 to 23"),
-        "timezone": FieldRule(_is_timezone, "an IANA name such as Europe/Berlin or UTC"),
-        "notify": FieldRule(lambda value: isinstance(value, bool), "true or false"),
+        "at_hour": FieldRule(_is_between(0, 23), say("allowed.hour", "0 to 23")),
+        "timezone": FieldRule(
+            _is_timezone, say("allowed.iana_name_europe_berlin", "an IANA name such as Europe/Berlin or UTC")
+        ),
+        "notify": FieldRule(lambda value: isinstance(value, bool), say("allowed.true_false", "true or false")),
     }
 )

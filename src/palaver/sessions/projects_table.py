@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.clock import from_micros
-from palaver.core.engines.base import fetch_value, list_columns, name_columns
+from palaver.core.columns import Columns
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.core.ids import ProjectId, new_project_id
 from palaver.core.text import is_storable
@@ -29,12 +29,14 @@ SESSIONS_PER_PIECE: Final = 300  # a project with up to so many is deleted at on
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-_SESSION_COUNT = "(SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL)"
-_SELECT = f"SELECT p.no, {list_columns(Project, 'p', session_count=_SESSION_COUNT)} FROM project p"
+_COLUMNS = Columns(
+    Project,
+    session_count="(SELECT COUNT(*) FROM session s WHERE s.project_no = p.no AND s.active_at IS NOT NULL)",
+)
+_SELECT = f"SELECT p.no, {_COLUMNS.format_select('p')} FROM project p"
 
 
 def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
-    """List a person's projects by name."""
     rows = tx.fetch_all(f"{_SELECT} WHERE p.person_id = $1 AND p.is_deleted = 0 ORDER BY p.name_key", person_id)
     return [_project_from_row(row)[1] for row in rows]
 
@@ -134,14 +136,13 @@ def delete_piece(tx: Transaction, project_no: int) -> None:
 
 def load_instructions(tx: Transaction, session_no: int, person_id: PersonId | None) -> str | None:
     """Return the instructions of a session's project if it is this person's."""
-    instructions: str | None = fetch_value(
+    return fetch_value(
         tx,
         "SELECT p.instructions FROM session s JOIN project p ON p.no = s.project_no"
         " WHERE s.no = $1 AND p.person_id = $2 AND p.is_deleted = 0",
         session_no,
         person_id,
     )
-    return instructions
 
 
 def _clean_free_name(tx: Transaction, person_id: PersonId, name: str, except_no: int = 0) -> str:
@@ -166,8 +167,7 @@ def _check_color(color: str | None) -> str | None:
 
 def _project_from_row(row: Row) -> tuple[int, Project]:
     no, *columns = row
-    values = name_columns(Project, columns)
-    return no, Project(**values | {"created_at": from_micros(values["created_at"])})
+    return no, _COLUMNS.decode(columns)
 
 
 PERSON_DATA: Final = (

@@ -388,9 +388,7 @@ def _find_kept_events(tx: Transaction, event_nos: Sequence[int]) -> set[int]:
 
 
 def find_event_no(tx: Transaction, session_no: int, seq: int) -> int | None:
-    """Return the number of an event among all events."""
-    no: int | None = fetch_value(tx, "SELECT no FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
-    return no
+    return fetch_value(tx, "SELECT no FROM event WHERE session_no = $1 AND seq = $2", session_no, seq)
 
 
 def find_messages(
@@ -510,10 +508,10 @@ def merge_piece(tx: Transaction) -> bool:
 
 def merge_pages(tx: Transaction, pages: int) -> bool:
     """Merge about so many pages (negative: begin to merge everything); return whether anything was merged."""
-    before = fetch_value(tx, "SELECT total_changes()")
+    before = fetch_value(tx, "SELECT total_changes()") or 0
     tx.execute("INSERT INTO search (search, rank) VALUES ('merge', $1)", pages)
-    after = fetch_value(tx, "SELECT total_changes()")
-    return bool(after - before >= 2)  # so says the documentation of FTS5
+    after = fetch_value(tx, "SELECT total_changes()") or 0
+    return after - before >= 2  # so says the documentation of FTS5
 
 
 def set_delete_merge(tx: Transaction, percent: int) -> None:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import InvalidInput
 from palaver.core.text import format_char_class, normalize_unicode
+from palaver.core.texts import say
 from palaver.sessions.message import MESSAGE_ROLES
 
 if TYPE_CHECKING:
@@ -125,7 +126,12 @@ def parse_query(text: str, *, is_typing: bool = False) -> Query:
     """
     if len(text) > MAX_QUERY_CHARS:
         raise InvalidInput(
-            f"query: a search has at most {MAX_QUERY_CHARS} characters; this one has {len(text)}. Shorten it.",
+            say(
+                "sessions.query_search_most_characters",
+                "query: a search has at most {limit} characters; this one has {count}. Shorten it.",
+                limit=MAX_QUERY_CHARS,
+                count=len(text),
+            ),
             key="query",
             limit=MAX_QUERY_CHARS,
         )
@@ -406,7 +412,7 @@ NO_FILTER: Final = SearchFilter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterText:
-    """What a person typed, split into words and filters; days are days of a calendar, in no time zone yet."""
+    """The text of a search, split into words and filters; days are days of a calendar, in no time zone yet."""
 
     words: str
     platform: str | None = None

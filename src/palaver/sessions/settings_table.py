@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from palaver.core.columns import Columns
 from palaver.core.engines.base import fetch_value
 from palaver.core.errors import SessionNotFound
 from palaver.sessions import log_table as events
@@ -44,23 +45,14 @@ class SessionSettings:
     disabled_toolsets: tuple[str, ...] = ()  # sorted
 
 
+_SETTINGS = Columns(SessionSettings, types={BusyPolicy}, model="chosen_model")
+
+
 def load(tx: Transaction, session_no: int) -> SessionSettings:
-    row = tx.fetch_one(
-        "SELECT chosen_model, profile, personality, workspace, busy_policy, disabled_toolsets FROM session"
-        " WHERE no = $1",
-        session_no,
-    )
+    row = tx.fetch_one(f"SELECT {_SETTINGS.format_select()} FROM session WHERE no = $1", session_no)
     if row is None:
         raise SessionNotFound
-    model, profile, personality, workspace, busy_policy, disabled_toolsets = row
-    return SessionSettings(
-        model=model,
-        profile=profile,
-        personality=personality,
-        workspace=workspace,
-        busy_policy=parse_busy_policy(busy_policy),
-        disabled_toolsets=parse_toolset_names(disabled_toolsets),
-    )
+    return _SETTINGS.decode(row)
 
 
 def find_profile(tx: Transaction, session: int | SessionKey) -> str | None:
@@ -68,8 +60,7 @@ def find_profile(tx: Transaction, session: int | SessionKey) -> str | None:
     has chosen none.
     """
     number = "$1" if isinstance(session, int) else "(SELECT session_no FROM lane WHERE key = $1)"
-    profile: str | None = fetch_value(tx, f"SELECT profile FROM session WHERE no = {number}", session)
-    return profile
+    return fetch_value(tx, f"SELECT profile FROM session WHERE no = {number}", session)
 
 
 def find_reset_profile(tx: Transaction, config: GatewayConfig, session: int | SessionKey) -> str | None:
@@ -77,11 +68,7 @@ def find_reset_profile(tx: Transaction, config: GatewayConfig, session: int | Se
     return find_profile(tx, session) if config.reset_by_profile else None
 
 
-def parse_busy_policy(column: str | None) -> BusyPolicy | None:
-    return None if column is None else BusyPolicy(column)
-
-
-def parse_toolset_names(column: str | None) -> tuple[str, ...]:
+def _parse_toolset_names(column: str | None) -> tuple[str, ...]:
     return () if column is None else tuple(json.loads(column))
 
 
@@ -112,7 +99,7 @@ def switch_toolsets(
     person_id: PersonId | None = None,
 ) -> None:
     """Enable (True) and disable (False) toolsets by name; the others stay as they are. None enables all."""
-    previous = parse_toolset_names(events.lock_session(tx, session_no, "disabled_toolsets"))
+    previous = _parse_toolset_names(events.lock_session(tx, session_no, "disabled_toolsets"))
     disabled = apply_switches(previous, switches)
     if previous == disabled:
         return
@@ -138,7 +125,6 @@ def apply_switches(disabled: tuple[str, ...], switches: Mapping[str, bool] | Non
 
 
 def copy_settings(tx: Transaction, parent_no: int, fork_no: int, now: int, person_id: PersonId | None = None) -> None:
-    """Give a fork the settings of its original."""
     settings = load(tx, parent_no)
     for setting in _COLUMNS:
         change(tx, fork_no, setting, getattr(settings, setting), now, person_id)

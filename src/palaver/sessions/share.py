@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput, NotFound, NothingToDo
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.sessions.events import EventKind
 
 if TYPE_CHECKING:
@@ -110,10 +111,17 @@ def check_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
         raise InvalidInput(f"expires_at: {expires_at.isoformat()} has no time zone, so it is ambiguous.")
     if expires_at <= now:
         raise InvalidInput(
-            "expires_at: this time has passed. Choose a later one, or stop sharing the conversation.", key="expires_at"
+            say(
+                "sessions.expires_time_passed_choose",
+                "expires_at: this time has passed. Choose a later one, or stop sharing the conversation.",
+            ),
+            key="expires_at",
         )
     if expires_at > now + _MAX_LIFETIME:
-        raise InvalidInput("expires_at: this is more than 100 years from now. Choose never.", key="expires_at")
+        raise InvalidInput(
+            say("sessions.expires_more_than_100", "expires_at: this is more than 100 years from now. Choose never."),
+            key="expires_at",
+        )
     return expires_at.astimezone(UTC)
 
 
@@ -157,7 +165,9 @@ def build_shared_copy(
         if event.message is not None and (text := redact(_get_text(event.message.content)).strip())
     ]
     if not messages:
-        raise NothingToDo("There is nothing to share in this conversation yet.")
+        raise NothingToDo(
+            say("sessions.nothing_share_conversation_yet", "There is nothing to share in this conversation yet.")
+        )
     return {"title": None if title is None else redact(title), "messages": messages}
 
 

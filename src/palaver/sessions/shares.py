@@ -17,6 +17,7 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import LimitReached, NotAllowed, OwnerRequired
 from palaver.core.fair_slots import FairSlots
 from palaver.core.operation import check_count
+from palaver.core.texts import say
 from palaver.people import table as people
 from palaver.people.model import Role, check_can_view_all, generate_secret
 from palaver.sessions import log_table as events, shares_table as shares, table as sessions
@@ -66,9 +67,7 @@ class Shares:
         expires_at: datetime | None = None,
     ) -> Share:
         """Create a copy of a conversation as it is now. Without `expires_at`, its link works until it is revoked."""
-        if everything:
-            check_can_view_all(principal)
-        person_id = None if everything else principal.person_id
+        person_id = _find_owner(principal, everything=everything)
         secret = generate_secret()
         now = to_micros(self._store.clock.now())
         expiry = self._check_expiry(expires_at)
@@ -80,12 +79,12 @@ class Shares:
 
         def collect(tx: Transaction) -> _CopySource:
             row = get_session_row(tx)
-            log = list(_iterate_log(tx, row.no))
+            log = list(_read_log(tx, row.no))
             if principal.role is not Role.OWNER and _has_messages_of_others(log, principal.person_id):
                 raise OwnerRequired(_GROUP_CONTENT)
-            return _CopySource(
-                row.session.shown_title, log, _list_names(tx, row.session, log), _get_sharer(tx, principal.person_id)
-            )
+            name = people.load_names(tx, [principal.person_id]).get(principal.person_id, "")
+            sharer = Sharer(principal.person_id, name)
+            return _CopySource(row.session.shown_title, log, _list_names(tx, row.session, log), sharer)
 
         async with self._slots.hold(principal.person_id):
             source = await self._engine.arun(Read(collect))
@@ -100,9 +99,7 @@ class Shares:
 
     async def get(self, principal: Principal, share_id: str, *, everything: bool = False) -> Share:
         """Return one of the shares that `list` lists."""
-        if everything:
-            check_can_view_all(principal)
-        person_id = None if everything else principal.person_id
+        person_id = _find_owner(principal, everything=everything)
         return await self._engine.arun(Read(lambda tx: shares.get(tx, share_id, person_id)))
 
     async def list(
@@ -114,19 +111,15 @@ class Shares:
         cursor: str | None = None,
     ) -> Page[Share]:
         """List what this principal shares, or with `everything` what all people share, newest first."""
-        if everything:
-            check_can_view_all(principal)
         check_count("limit", limit, maximum=shares.MAX_SHARES_PER_PAGE)
-        person_id = None if everything else principal.person_id
+        person_id = _find_owner(principal, everything=everything)
         return await self._engine.arun(Read(lambda tx: shares.list_shares(tx, person_id, limit, cursor)))
 
     async def set_expiry(
         self, principal: Principal, share_id: str, expires_at: datetime | None, *, everything: bool = False
     ) -> Share:
         """Change when a link expires; None: never. A link that has expired works again until then."""
-        if everything:
-            check_can_view_all(principal)
-        person_id = None if everything else principal.person_id
+        person_id = _find_owner(principal, everything=everything)
         expiry = self._check_expiry(expires_at)
         return await self._engine.arun(Write(lambda tx: shares.set_expiry(tx, share_id, person_id, expiry)))
 
@@ -136,9 +129,7 @@ class Shares:
 
     async def revoke(self, principal: Principal, share_id: str, *, everything: bool = False) -> None:
         """Delete a copy; its secret no longer works."""
-        if everything:
-            check_can_view_all(principal)
-        person_id = None if everything else principal.person_id
+        person_id = _find_owner(principal, everything=everything)
         await self._engine.arun(Write(lambda tx: shares.revoke(tx, share_id, person_id)))
 
     async def open(self, secret: str) -> dict[str, Any]:
@@ -160,13 +151,17 @@ class _CopySource:
     sharer: Sharer
 
 
-def _get_sharer(tx: Transaction, person_id: PersonId) -> Sharer:
-    return Sharer(person_id, people.load_names(tx, [person_id]).get(person_id, ""))
+def _find_owner(principal: Principal, *, everything: bool) -> PersonId | None:
+    """Return the person whose shares are meant; None: everybody's, which only an owner may ask for."""
+    if everything:
+        check_can_view_all(principal)
+        return None
+    return principal.person_id
 
 
 def _check_may_share(tx: Transaction, principal: Principal, row: SessionRow) -> None:
     if principal.role is Role.GUEST:
-        raise NotAllowed("Guests can't share conversations.")
+        raise NotAllowed(say("sessions.guests_cant_share_conversations", "Guests can't share conversations."))
     if principal.role is not Role.OWNER and shares.has_content_of_others(tx, row.no):
         raise OwnerRequired(_GROUP_CONTENT)
     if shares.count_shares(tx, principal.person_id) >= MAX_SHARES_PER_PERSON:
@@ -184,14 +179,11 @@ def _has_messages_of_others(log: Sequence[Event], person_id: PersonId) -> bool:
     )
 
 
-def _iterate_log(tx: Transaction, session_no: int) -> Iterator[Event]:
-    """Yield the whole log; raise `ConversationTooLong`, having read nothing, if a shared page can't be so long."""
+def _read_log(tx: Transaction, session_no: int) -> Iterator[Event]:
+    """Return the whole log; raise `ConversationTooLong`, having read nothing, if a shared page can't be so long."""
     if events.is_larger_than(tx, session_no, 1, MAX_SHARED_EVENTS, MAX_SHARED_BYTES):
         raise ConversationTooLong(max_messages=MAX_SHARED_EVENTS, max_bytes=MAX_SHARED_BYTES)
-    after = 0
-    while batch := events.list_events(tx, session_no, after=after, limit=EVENTS_PER_READ):
-        yield from batch
-        after = batch[-1].seq
+    return events.iterate_events(tx, session_no, EVENTS_PER_READ)
 
 
 def _list_names(tx: Transaction, session: Session, log: Sequence[Event]) -> list[str]:

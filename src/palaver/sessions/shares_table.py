@@ -6,8 +6,9 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.clock import format_time, from_micros, from_micros_or_none
-from palaver.core.engines.base import fetch_value, list_columns, name_columns
+from palaver.core.clock import format_time, from_micros
+from palaver.core.columns import Columns
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import Page
 from palaver.people.person_data import EraseAt, Moved, PersonColumn
@@ -22,14 +23,15 @@ from palaver.sessions.share import (
 )
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
 
 MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON
 _END_OF_LIST = 2**62
 
 
-_SELECT = f"""SELECT {list_columns(Share, "h", session_id="s.id", person_name="p.name")} FROM share h
+_COLUMNS = Columns(Share, session_id="s.id", person_name="p.name")
+_SELECT = f"""SELECT {_COLUMNS.format_select("h")} FROM share h
     JOIN session s ON s.no = h.session_no JOIN person p ON p.id = h.person_id"""
 
 
@@ -75,7 +77,7 @@ def get(tx: Transaction, share_id: str, person_id: PersonId | None) -> Share:
     row = tx.fetch_one(f"{_SELECT} WHERE h.id = $1 AND ($2 = '' OR h.person_id = $2)", valid_id, person_id or "")
     if row is None:
         raise ShareNotFound
-    return _share_from_row(row)
+    return _COLUMNS.decode(row)
 
 
 def list_shares(tx: Transaction, person_id: PersonId | None, limit: int, cursor: str | None = None) -> Page[Share]:
@@ -87,7 +89,7 @@ def list_shares(tx: Transaction, person_id: PersonId | None, limit: int, cursor:
         rows = tx.fetch_all(
             f"{_SELECT} WHERE h.person_id = $3 AND h.no < $1 ORDER BY h.no DESC LIMIT $2", before, limit, person_id
         )
-    shares = list(map(_share_from_row, rows))
+    shares = list(map(_COLUMNS.decode, rows))
     return Page(shares, shares[-1].id if len(shares) == limit else None)
 
 
@@ -143,15 +145,6 @@ def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> in
     if no is None:
         raise InvalidInput("cursor: this share no longer exists. List the shares from the beginning.", key="cursor")
     return no
-
-
-def _share_from_row(row: Row) -> Share:
-    values = name_columns(Share, row)
-    times = {
-        "created_at": from_micros(values["created_at"]),
-        "expires_at": from_micros_or_none(values["expires_at"]),
-    }
-    return Share(**values | times)
 
 
 PERSON_DATA: Final = (

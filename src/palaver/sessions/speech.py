@@ -14,17 +14,16 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime  # noqa: TC003 - the columns of files derive from their types
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput, LimitReached, NotFound
+from palaver.core.ids import PersonId  # noqa: TC001
 from palaver.core.text import is_storable, make_storable, strip_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
     from pathlib import Path
-
-    from palaver.core.ids import PersonId
 
 
 # What a recording or a spoken text counts in budgets, where a provider does not report tokens. Prices are dollars for
@@ -104,8 +103,6 @@ def _find_piece_end(text: str, start: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """A recording on disk."""
-
     path: Path
     name: str
     media_type: str
@@ -114,8 +111,6 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class SpokenAudio:
-    """Audio of a spoken text."""
-
     data: bytes = field(repr=False)
     media_type: str
 
@@ -194,8 +189,6 @@ class FileUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """An uploaded file."""
-
     id: str
     name: str
     media_type: str

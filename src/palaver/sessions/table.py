@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import Conflict, fetch_value, list_columns
+from palaver.core.clock import from_micros
+from palaver.core.columns import Columns
+from palaver.core.engines.base import Conflict, fetch_value
 from palaver.core.errors import InvalidInput, SessionNotFound, TitleTaken
-from palaver.core.ids import SessionId, SessionKey, new_session_id, parse_session_id
-from palaver.core.source import ChatType, Platform, encode_source
+from palaver.core.ids import new_session_id, parse_session_id
+from palaver.core.source import ChatType, encode_source
 from palaver.core.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
 from palaver.people import table as people
 from palaver.people.person_data import ExportedTable, FieldKind, make_fields
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.core.engines.base import Row, Transaction
-    from palaver.core.ids import PersonId, ProjectId
+    from palaver.core.ids import PersonId, ProjectId, SessionKey
     from palaver.core.source import SessionSource
     from palaver.core.titles import TitleSlot
 
@@ -33,56 +34,18 @@ _IS_VISIBLE = """($2 = '' OR EXISTS
 _MAX_SAME_TITLES = 50
 
 
-class SessionColumns(NamedTuple):
-    """The columns of a session."""
-
-    no: int
-    audience_no: int
-    id: str
-    key: str
-    platform: str
-    chat_type: str
-    title: str | None
-    title_number: int | None
-    auto_title: str | None
-    preview: str
-    shared: int
-    message_count: int
-    tool_call_count: int
-    created_at: int
-    active_at: int | None
-    last_message_at: int | None
-    last_human_at: int | None
-    ended_at: int | None
-    end_reason: str | None
-    start_reason: str
-    previous_had_messages: int
-    is_first_contact: int
-    pinned_at: int | None
-    archived_at: int | None
-    project_id: ProjectId | None
-    parent_id: SessionId | None
-    model: str | None
-    provider: str | None
-    last_prompt_tokens: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    cost_nanos: int | None
-    cost_status: str
-    cost_source: str | None
-    unpriced_turns: int
-    source: str
-
-
-SESSION_COLUMNS = list_columns(
-    SessionColumns,
-    "s",
+_SESSION = Columns(
+    Session,
+    without={"usage"},
     project_id="(SELECT p.id FROM project p WHERE p.no = s.project_no AND p.is_deleted = 0)",
     parent_id="(SELECT f.id FROM session f WHERE f.no = s.parent_no)",
+    pinned="s.pinned_at IS NOT NULL",
+    archived="s.archived_at IS NOT NULL",
+    model_provider="s.provider",
+    source_json="s.source",
 )
+_USAGE = Columns(UsageTotals)
+SESSION_COLUMNS = f"s.no, s.audience_no, {_SESSION.format_select('s')}, {_USAGE.format_select('s')}"
 SELECT_SESSION = f"SELECT {SESSION_COLUMNS} FROM session s"  # for `make_session_row`
 
 
@@ -97,51 +60,9 @@ class SessionRow:
 
 def make_session_row(row: Row) -> SessionRow:
     """Read a row of `SESSION_COLUMNS`."""
-    columns = SessionColumns._make(row)
-    return SessionRow(columns.no, columns.audience_no, session_from_columns(columns))
-
-
-def session_from_columns(row: SessionColumns) -> Session:
-    return Session(
-        id=SessionId(row.id),
-        key=SessionKey(row.key),
-        platform=Platform(row.platform),
-        chat_type=ChatType(row.chat_type),
-        title=row.title,
-        auto_title=row.auto_title,
-        preview=row.preview,
-        shared=bool(row.shared),
-        message_count=row.message_count,
-        tool_call_count=row.tool_call_count,
-        created_at=from_micros(row.created_at),
-        active_at=from_micros_or_none(row.active_at),
-        last_message_at=from_micros_or_none(row.last_message_at),
-        last_human_at=from_micros_or_none(row.last_human_at),
-        ended_at=from_micros_or_none(row.ended_at),
-        end_reason=None if row.end_reason is None else EndReason(row.end_reason),
-        start_reason=StartReason(row.start_reason),
-        previous_had_messages=bool(row.previous_had_messages),
-        is_first_contact=bool(row.is_first_contact),
-        pinned=row.pinned_at is not None,
-        archived=row.archived_at is not None,
-        project_id=row.project_id,
-        parent_id=row.parent_id,
-        model=row.model,
-        model_provider=row.provider,
-        last_prompt_tokens=row.last_prompt_tokens,
-        usage=UsageTotals(
-            input_tokens=row.input_tokens,
-            output_tokens=row.output_tokens,
-            cache_read_tokens=row.cache_read_tokens,
-            cache_write_tokens=row.cache_write_tokens,
-            reasoning_tokens=row.reasoning_tokens,
-            cost_nanos=row.cost_nanos,
-            cost_status=CostStatus(row.cost_status),
-            cost_source=row.cost_source,
-            unpriced_turns=row.unpriced_turns,
-        ),
-        source_json=row.source,
-    )
+    no, audience_no, *columns = row
+    usage = _USAGE.decode(columns[len(_SESSION) :])
+    return SessionRow(no, audience_no, _SESSION.decode(columns, usage=usage))
 
 
 # -- beginning and end --------------------------------------------------------------------------------------
@@ -192,8 +113,7 @@ def _insert_session(
     previous: Session | None,
     parent_no: int | None,
 ) -> int:
-    no: int = fetch_value(
-        tx,
+    [(no,)] = tx.fetch_all(
         "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
         " previous_had_messages, parent_no, is_first_contact) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
         " CASE WHEN EXISTS (SELECT 1 FROM session e WHERE e.audience_no = $6 AND e.active_at IS NOT NULL) THEN 0 ELSE 1"
@@ -210,7 +130,7 @@ def _insert_session(
         int(previous is not None and previous.message_count > 0),
         parent_no,
     )
-    return no
+    return int(no)
 
 
 def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str | None = None) -> None:
@@ -255,7 +175,6 @@ def get(tx: Transaction, session_id: str) -> SessionRow:
 
 
 def get_no(tx: Transaction, session_id: str) -> int:
-    """Return the number of a session."""
     no: int | None = fetch_value(tx, "SELECT no FROM session WHERE id = $1", session_id)
     if no is None:
         raise SessionNotFound
@@ -323,19 +242,20 @@ def list_by_title(
     newest_first = "ORDER BY s.title_number DESC, s.active_at DESC"
     select = f"{SELECT_SESSION} WHERE s.title_base = $1 {number_condition}"
     if audiences is None:
-        newest = map(
-            SessionColumns._make,
-            tx.fetch_all(f"{select} {newest_first} LIMIT {_MAX_SAME_TITLES}", slot.base, number),
-        )
-        rows = list({row.audience_no: row for row in reversed(list(newest))}.values())
+        found = tx.fetch_all(f"{select} {newest_first} LIMIT {_MAX_SAME_TITLES}", slot.base, number)
+        rows = list({row.audience_no: row for row in map(make_session_row, reversed(found))}.values())
     else:
         newest_rows = (
             tx.fetch_one(f"{select} AND s.audience_no = $3 {newest_first} LIMIT 1", slot.base, number, audience_no)
             for audience_no in audiences
         )
-        rows = [SessionColumns._make(row) for row in newest_rows if row is not None]
-    rows.sort(key=lambda row: (row.title_number, row.active_at or 0), reverse=True)
-    return [make_session_row(row) for row in rows]
+        rows = [make_session_row(row) for row in newest_rows if row is not None]
+    rows.sort(key=lambda row: (_get_title_number(row.session), row.session.updated_at), reverse=True)
+    return rows
+
+
+def _get_title_number(session: Session) -> int:
+    return parse_title_slot(session.title or "").number
 
 
 # -- changing -----------------------------------------------------------------------------------------------
@@ -382,7 +302,9 @@ def _copy_title(tx: Transaction, session_row: SessionRow, fork_row: SessionRow) 
     if session.title is not None:
         _set_title(tx, fork_row.no, find_free_title(tx, fork_row, session.title))
     if session.auto_title is not None:
-        copies = fetch_value(tx, "SELECT COUNT(*) FROM session WHERE parent_no = $1", session_row.no)  # with the new
+        copies = (
+            fetch_value(tx, "SELECT COUNT(*) FROM session WHERE parent_no = $1", session_row.no) or 0
+        )  # with the new
         number = min(parse_title_slot(session.auto_title).number + copies, MAX_TITLE_NUMBER)
         auto_titles.set_copied_title(tx, fork_row.no, number_title(session.auto_title, number))
 
@@ -392,8 +314,7 @@ def find_free_title(tx: Transaction, session_row: SessionRow, title: str) -> str
     base = strip_title_number(clean_title(title))
     audiences = _list_title_audiences(tx, session_row)
     while same := list_by_title(tx, parse_title_slot(base), audiences, exact=False):
-        number = parse_title_slot(same[0].session.title or "").number + 1
-        candidate = number_title(base, number)
+        candidate = number_title(base, _get_title_number(same[0].session) + 1)
         if not list_by_title(tx, parse_title_slot(candidate), audiences, exact=True):
             return candidate
         base = strip_title_number(candidate)  # the number has shortened a long title: try again with the shorter one
@@ -431,7 +352,6 @@ def move_to_project(
     now: int,
     person_id: PersonId | None,
 ) -> Session:
-    """Move a session into a project (None: out of its project)."""
     no, session = session_row.no, session_row.session
     if session.project_id == project_id:
         return session

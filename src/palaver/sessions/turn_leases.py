@@ -17,7 +17,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from palaver.core.engines.base import fetch_value, list_columns, name_columns
+from palaver.core.columns import Columns
+from palaver.core.engines.base import fetch_value
 from palaver.core.errors import LeaseLost
 from palaver.core.ids import PersonId, SessionId, TurnId
 from palaver.core.text import make_storable
@@ -174,14 +175,16 @@ def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLe
 
 
 _OF_SESSION = "(SELECT s.{} FROM session s WHERE s.no = turn.session_no)"
-_LEASE_COLUMNS = list_columns(
+_LEASE = Columns(
     TurnLease,
+    types={Role},
     turn_no="no",
     turn_id="id",
     owner="lease_owner",
     session_id=_OF_SESSION.format("id"),
     platform=_OF_SESSION.format("platform"),
     audience_no=_OF_SESSION.format("audience_no"),
+    facts="COALESCE(facts, '{}')",
     person_role="(SELECT COALESCE(m.role, p.role) FROM person p LEFT JOIN person m ON m.id = p.merged_into"
     " WHERE p.id = turn.person_id)",
 )
@@ -192,22 +195,13 @@ def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> Tu
     row = tx.fetch_one(
         "UPDATE turn SET state = 'running', attempt = attempt + 1, lease_owner = $2, lease_until = $3, started_at = $4"
         f" WHERE no = (SELECT no FROM turn WHERE no = $1 AND state = 'queued' {tx.skip_locked})"
-        f" RETURNING {_LEASE_COLUMNS}",
+        f" RETURNING {_LEASE.format_select()}",
         turn_no,
         request.owner,
         request.lease_until,
         now,
     )
-    return _lease_from_row(row) if row else None
-
-
-def _lease_from_row(row: Sequence[Any]) -> TurnLease:
-    values = name_columns(TurnLease, row)
-    values["kind"] = TurnKind(values["kind"])
-    values["facts"] = json.loads(values["facts"] or "{}")
-    if values["person_role"] is not None:
-        values["person_role"] = Role(values["person_role"])
-    return TurnLease(**values)
+    return _LEASE.decode(row) if row else None
 
 
 # -- under a lease ------------------------------------------------------------------------------------------
@@ -300,8 +294,7 @@ def take_steering_turns(tx: Transaction, lease: TurnLease, now: int) -> list[int
 
 def find_stopper(tx: Transaction, lease: TurnLease) -> PersonId | None:
     """Return the person who asked to stop a running turn, or whose message interrupted it."""
-    person_id: PersonId | None = fetch_value(tx, "SELECT stopped_by FROM turn WHERE no = $1", lease.turn_no)
-    return person_id
+    return fetch_value(tx, "SELECT stopped_by FROM turn WHERE no = $1", lease.turn_no)
 
 
 def end_turn(tx: Transaction, lease: TurnLease, state: TurnState, now: int, error: str | None = None) -> None:
@@ -350,7 +343,9 @@ _HAS_BEGUN = """(begun_attempt = attempt
     OR EXISTS (SELECT 1 FROM model_call c
         WHERE c.turn_id = turn.id AND c.owner = turn.lease_owner AND c.attempt = turn.attempt)
     OR EXISTS (SELECT 1 FROM draft d WHERE d.turn_no = turn.no AND d.attempt = turn.attempt))"""
-_SELECT_RUNNING = f"SELECT lease_until, has_side_effects, stop_request, {_HAS_BEGUN}, {_LEASE_COLUMNS} FROM turn"
+_SELECT_RUNNING = (
+    f"SELECT lease_until, has_side_effects, stop_request, {_HAS_BEGUN}, {_LEASE.format_select()} FROM turn"
+)
 
 
 def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[OrphanTurn]:
@@ -372,7 +367,7 @@ def load_orphan(tx: Transaction, lease: TurnLease) -> OrphanTurn:
 def _orphan_from_row(row: Sequence[Any]) -> OrphanTurn:
     has_side_effects, stop_request, has_begun, *lease_columns = row
     return OrphanTurn(
-        lease=_lease_from_row(lease_columns),
+        lease=_LEASE.decode(lease_columns),
         has_begun=bool(has_begun or has_side_effects),
         has_side_effects=bool(has_side_effects),
         stop_request=None if stop_request is None else StopRequest(stop_request),
@@ -413,7 +408,7 @@ def list_pieces_after(tx: Transaction, turn_no: int, attempt: int, after: int) -
     return pieces, max((no for no, _ in rows), default=after)
 
 
-def find_first_row(tx: Transaction, turn_no: int, attempt: int) -> int:
+def find_first_piece_row(tx: Transaction, turn_no: int, attempt: int) -> int:
     """Return the number of the first row of an attempt, or 0 if there is none.
 
     It differs from before if the turn was released and started again, which does not count as another attempt.
@@ -421,14 +416,14 @@ def find_first_row(tx: Transaction, turn_no: int, attempt: int) -> int:
     return fetch_value(tx, "SELECT MIN(no) FROM draft WHERE turn_no = $1 AND attempt = $2", turn_no, attempt) or 0
 
 
-def load(tx: Transaction, lease: TurnLease) -> Draft:
+def load_draft(tx: Transaction, lease: TurnLease) -> Draft:
     """Return the whole draft of a lease's attempt."""
     draft = Draft()
     draft.extend(list_pieces_after(tx, lease.turn_no, lease.attempt, 0)[0])
     return draft
 
 
-def delete(tx: Transaction, turn_no: int) -> None:
+def delete_draft(tx: Transaction, turn_no: int) -> None:
     """Delete the draft of a turn that has ended or starts again."""
     tx.execute("DELETE FROM draft WHERE turn_no = $1", turn_no)
 

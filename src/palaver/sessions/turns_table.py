@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import fetch_value, list_columns, name_columns
+from palaver.core.columns import Columns
+from palaver.core.engines.base import fetch_value, list_columns
 from palaver.core.ids import PersonId, TurnId, new_turn_id
 from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
 from palaver.sessions.delivery import Address
@@ -18,7 +18,6 @@ from palaver.sessions.turn import (
     StopRequest,
     Turn,
     TurnKind,
-    TurnState,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +92,6 @@ def lock_and_summarize_open(tx: Transaction, session_no: int) -> OpenTurns:
 
 
 def summarize_open_on_lane(tx: Transaction, key: str) -> OpenTurns:
-    """Summarize the open turns of the session that a lane is on."""
     return _summarize(tx.fetch_all(_SELECT_OPEN_ON_LANE, key))
 
 
@@ -141,8 +139,6 @@ def list_open_seqs(tx: Transaction, session_no: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRequest:
-    """A turn to queue."""
-
     session_no: int
     input_seq: int
     kind: TurnKind = TurnKind.ANSWER
@@ -187,7 +183,7 @@ def add_to_queued(tx: Transaction, turn_no: int, request: TurnRequest) -> TurnId
     before = fetch_value(tx, f"SELECT facts FROM turn WHERE no = $1 {tx.for_update}", turn_no)
     facts: dict[str, Any] = json.loads(before) if before else {}
     facts[MERGED_COUNT_KEY] = get_merged_count(facts) + 1
-    turn_id: TurnId | None = fetch_value(
+    return fetch_value(
         tx,
         "UPDATE turn SET input_seq = $3, due_at = $4, reply_to = COALESCE($5, reply_to), facts = $6"
         " WHERE no = $1 AND session_no = $2 AND state = 'queued' RETURNING id",
@@ -198,21 +194,19 @@ def add_to_queued(tx: Transaction, turn_no: int, request: TurnRequest) -> TurnId
         request.reply_to,
         add_quoted_seqs(json.dumps(facts), get_quoted_seqs(request.facts)),
     )
-    return turn_id
 
 
 def request_stop(
     tx: Transaction, session_no: int, request: StopRequest, person_id: PersonId | None = None
 ) -> TurnId | None:
     """Ask the running turn of a session to stop, for a person, and return its id; None if nothing runs."""
-    turn_id: TurnId | None = fetch_value(
+    return fetch_value(
         tx,
         "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE session_no = $1 AND state = 'running' RETURNING id",
         session_no,
         request.value,
         person_id,
     )
-    return turn_id
 
 
 def withhold_answers(tx: Transaction, person_id: PersonId, address: str) -> list[int]:
@@ -311,7 +305,8 @@ def load_quoted_seqs(tx: Transaction, turn_no: int) -> tuple[int, ...]:
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-_SELECT = f"""SELECT t.no, {list_columns(Turn, "t", session_id="s.id", delivers_to="t.address", quoted_seqs="t.facts")}
+_COLUMNS = Columns(Turn, without={"delivers_to", "quoted_seqs"}, session_id="s.id")
+_SELECT = f"""SELECT t.no, {_COLUMNS.format_select("t")}, t.address, t.facts
     FROM turn t JOIN session s ON s.no = t.session_no"""
 
 
@@ -323,12 +318,10 @@ def find(tx: Transaction, turn_id: str) -> Turn | None:
 def find_last_address(tx: Transaction, session_no: int) -> str | None:
     """Return where the newest turn of a session is answered; None if it is read here only, or there is none."""
     sql = "SELECT address FROM turn WHERE session_no = $1 ORDER BY no DESC LIMIT 1"
-    address: str | None = fetch_value(tx, sql, session_no)
-    return address
+    return fetch_value(tx, sql, session_no)
 
 
 def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
-    """Return the open turns of a session in order, as (number, turn)."""
     rows = tx.fetch_all(
         f"{_SELECT} WHERE t.session_no = $1 AND t.state IN ('queued', 'running') ORDER BY t.no", session_no
     )
@@ -336,7 +329,6 @@ def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
 
 
 def list_after(tx: Transaction, session_no: int, after: int, limit: int = 1000) -> list[tuple[int, Turn]]:
-    """Return the first turns of a session after turn number `after`, as (number, turn)."""
     rows = tx.fetch_all(
         f"{_SELECT} WHERE t.session_no = $1 AND t.no > $2 ORDER BY t.no LIMIT $3", session_no, after, limit
     )
@@ -344,7 +336,6 @@ def list_after(tx: Transaction, session_no: int, after: int, limit: int = 1000) 
 
 
 def list_by_no(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]]:
-    """Return turns by their numbers, as (number, turn)."""
     rows = (tx.fetch_one(f"{_SELECT} WHERE t.no = $1", no) for no in numbers)
     return [_numbered_turn_from_row(row) for row in rows if row is not None]
 
@@ -368,19 +359,9 @@ def find_last_settled(tx: Transaction, session_no: int, seq: int) -> int:
 
 
 def _numbered_turn_from_row(row: Row) -> tuple[int, Turn]:
-    no, *columns = row
-    values = name_columns(Turn, columns)
-    address = values["delivers_to"]
-    values |= {
-        "kind": TurnKind(values["kind"]),
-        "state": TurnState(values["state"]),
-        "created_at": from_micros(values["created_at"]),
-        "ended_at": from_micros_or_none(values["ended_at"]),
-        "is_steering": bool(values["is_steering"]),
-        "delivers_to": Address.from_text(address).platform if address else None,
-        "quoted_seqs": _parse_quoted_seqs(values["quoted_seqs"]),
-    }
-    return no, Turn(**values)
+    no, *columns, address, facts = row
+    platform = Address.from_text(address).platform if address else None
+    return no, _COLUMNS.decode(columns, delivers_to=platform, quoted_seqs=_parse_quoted_seqs(facts))
 
 
 def _parse_quoted_seqs(facts: str | None) -> tuple[int, ...]:

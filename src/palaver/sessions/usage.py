@@ -29,8 +29,6 @@ TOKEN_COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_w
 
 
 class CostStatus(StrEnum):
-    """The reliability of a cost."""
-
     UNKNOWN = "unknown"
     ESTIMATED = "estimated"
     ACTUAL = "actual"

@@ -20,13 +20,12 @@ from palaver.core.engines.base import build_placeholders, list_columns
 from palaver.core.ids import PersonId, new_turn_id, parse_session_id
 from palaver.people import table as people
 from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
-from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus, UsageGrouping, UsageReport, UsageRow
+from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus, TurnUsage, UsageGrouping, UsageReport, UsageRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.core.engines.base import Row, Transaction
-    from palaver.sessions.usage import TurnUsage
 
 
 _INSERT = (
@@ -166,6 +165,17 @@ def _update_model(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:
         usage.last_prompt_tokens,
     )
     return changed > 0
+
+
+def get_turn_usage(tx: Transaction, turn_id: str, session_id: str) -> TurnUsage:
+    """Return the tokens that a turn used, summed over all models."""
+    sums = ", ".join(f"CAST(COALESCE(SUM({name}), 0) AS BIGINT)" for name in TOKEN_COUNTERS)
+    [tokens] = tx.fetch_all(
+        f"SELECT {sums} FROM usage WHERE session_no = (SELECT no FROM session WHERE id = $2) AND turn_id = $1",
+        turn_id,
+        session_id,
+    )
+    return TurnUsage(**dict(zip(TOKEN_COUNTERS, tokens, strict=True)))
 
 
 _MICROS_PER_DAY = 86_400_000_000

@@ -205,7 +205,7 @@ def _show(tx: Transaction, session_no: int, group: int, hidden_by: int) -> int:
 
 def _find_compaction(tx: Transaction, session_no: int, *, first_seq: int) -> int | None:
     """Return the newest compaction, in effect or replaced by it, that summarizes nothing from `first_seq` on."""
-    seq = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
+    seq: object = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
     while isinstance(seq, int):
         facts = events.load_facts(tx, session_no, seq)
         first_kept_seq = facts.get("first_kept_seq")
@@ -285,7 +285,6 @@ def list_versions(tx: Transaction, session_no: int, info: VersionInfo) -> list[V
 
 
 def load_chosen(tx: Transaction, session_no: int, info: VersionInfo) -> Version:
-    """Return the chosen version of a message."""
     return _load_version(tx, session_no, _load_changes(tx, session_no, info.group), info, info.number)
 
 
@@ -351,7 +350,6 @@ def _load_last_changes(tx: Transaction, session_no: int, groups: Sequence[int]) 
 
 
 def _load_changes(tx: Transaction, session_no: int, group: int) -> list[_Change]:
-    """Return all changes of a group, in order."""
     rows = tx.fetch_all(
         "SELECT seq, kind, body FROM event WHERE session_no = $1 AND version_of = $2 ORDER BY seq", session_no, group
     )
@@ -399,7 +397,7 @@ def find_current(tx: Transaction, session_no: int) -> Compaction | None:
 
 def find_last_summary(tx: Transaction, session_no: int) -> Compaction | None:
     """Return the last compaction that left nothing out, so that a new summary covers what was left out since."""
-    seq = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
+    seq: int | None = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
     while seq is not None:
         compaction, previous_seq = _load(tx, session_no, seq)
         if compaction is not None and not compaction.omitted_count:
@@ -422,8 +420,6 @@ def load_view(tx: Transaction, session_no: int, compaction: Compaction | None, u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCompaction:
-    """A compaction to store."""
-
     summary: str
     first_kept_seq: int
     last_replaced_seq: int  # of the messages that it replaces

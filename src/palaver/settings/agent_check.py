@@ -40,7 +40,7 @@ class AgentCheck:
         try:
             choose_agent(profile, self._environ)
         except ConfigError as error:
-            return SettingProblem(path=(str(error.facts["key"]),), text=str(error), is_sentence=True)
+            return SettingProblem(path=(str(error.facts["key"]),), text=error.text, is_sentence=True)
         return None
 
 

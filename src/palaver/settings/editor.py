@@ -14,7 +14,6 @@ from palaver.config.layers import SettingProblem, flatten
 from palaver.config.setting_templates import (
     find_template,
     format_path,
-    has_password,
     is_literal_text,
     is_section,
     parse_key,
@@ -37,12 +36,12 @@ from palaver.core.errors import (
     InvalidInput,
     InvalidSettings,
     NothingToDo,
-    OwnerRequired,
     SettingsChanged,
 )
 from palaver.core.invocation import format_command
 from palaver.core.text import is_storable
-from palaver.people.model import Role
+from palaver.core.texts import join_texts, say
+from palaver.people.model import check_is_owner
 from palaver.settings import table as settings_storage
 from palaver.settings.encryption import (
     DecryptionFailed,
@@ -53,7 +52,7 @@ from palaver.settings.encryption import (
     write_encrypted,
     write_plain,
 )
-from palaver.settings.overview import SecretPairs, find_exposed_secrets
+from palaver.settings.overview import SecretPairs, find_exposed_secrets, is_secret_setting
 from palaver.settings.table import ChangeItem
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class SettingsEditor:
 
     def change(self, principal: Principal, edit: SettingsEdit) -> EditResult:
         """Set and unset settings. Raises InvalidSettings with all problems, having stored nothing."""
-        _check_owner(principal)
+        check_is_owner(principal)
         for _ in range(_MAX_ATTEMPTS):
             loaded = self._reader.load()
             if edit.expected_version not in (None, loaded.state.version):
@@ -132,7 +131,7 @@ class SettingsEditor:
         self, principal: Principal, number: int, *, origin: str = "page", expected_version: int | None = None
     ) -> EditResult:
         """Put back the values from before a change; that is a change itself. Raises ChangeNotFound."""
-        _check_owner(principal)
+        check_is_owner(principal)
         change = self._reader.engine.run(Read(lambda tx: settings_storage.find_change(tx, number)))
         if change is None:
             raise ChangeNotFound(f"There is no change {number} in the history of the settings.", change=number)
@@ -143,7 +142,10 @@ class SettingsEditor:
                 try:
                     values[item.key] = read_value(item.before, item.key, ring)
                 except DecryptionFailed as error:
-                    problem = SettingProblem(path=parse_key(item.key), text=f"its earlier value: {error}")
+                    problem = SettingProblem(
+                        path=parse_key(item.key),
+                        text=say("settings.earlier_value", "its earlier value: {reason}", reason=error.text),
+                    )
                     raise _make_error([problem]) from error
         unset = [item.key for item in change.items if item.before is None]
         edit = SettingsEdit(values=values, unset=unset, origin=origin, undoes=number, expected_version=expected_version)
@@ -151,7 +153,7 @@ class SettingsEditor:
 
     def list_history(self, principal: Principal, *, before: int | None = None, limit: int = 50) -> list[SettingsChange]:
         """Return the newest changes first."""
-        _check_owner(principal)
+        check_is_owner(principal)
         rows = self._reader.engine.run(Read(lambda tx: settings_storage.list_changes(tx, before=before, limit=limit)))
         return [make_change(row) for row in rows]
 
@@ -164,7 +166,10 @@ class SettingsEditor:
             prefix = parse_key(key)
             changes |= {path: _UNSET for path in loaded.rows if path[: len(prefix)] == prefix}
         given = _flatten_values(edit)
-        changes |= {path: _normalize(path, value, self._is_secret(path, value)) for path, value in given.items()}
+        changes |= {
+            path: _normalize(path, value, is_secret=is_secret_setting(self._catalog, path, value))
+            for path, value in given.items()
+        }
         missing = object()
         changes = {
             path: value
@@ -172,30 +177,24 @@ class SettingsEditor:
             if value is _UNSET or loaded.values.get(path, missing) != value or path in loaded.unreadable
         }
         if len(changes) > MAX_CHANGED_KEYS:
-            raise InvalidSettings(f"At most {MAX_CHANGED_KEYS} settings can be changed at once.", problems=[])
+            raise InvalidSettings(
+                say(
+                    "settings.most_settings_changed_once",
+                    "At most {limit} settings can be changed at once.",
+                    limit=MAX_CHANGED_KEYS,
+                ),
+                problems=[],
+            )
         return changes
-
-    def _is_secret(self, path: SettingPath, value: object) -> bool:
-        template = find_template(path)
-        if template is None:
-            return False
-        if template.is_adapter_setting:
-            return self._catalog.is_secret(path[1], path[-1]) or has_password(value)
-        return template.is_secret or has_password(value)
-
-    def _is_terminal_only(self, path: SettingPath) -> bool:
-        template = find_template(path)
-        if template is None:
-            return False
-        if template.is_adapter_setting:
-            return self._catalog.is_terminal_only(path[1], path[-1])
-        return template.is_terminal_only
 
     # -- whether it is valid -------------------------------------------------------------------------------
 
     def _validate(self, changes: Mapping[SettingPath, Any], loaded: LoadedSettings, edit: SettingsEdit) -> None:
         problems = [
-            problem for path, value in changes.items() if (problem := self._find_fault(path, value, edit.origin))
+            SettingProblem(path=path, text=text)
+            for path, value in changes.items()
+            if value is not _UNSET
+            and (text := self._explain_fixed(path, edit.origin) or _explain_unstorable(path, value))
         ]
         if edit.origin != "terminal":
             problems += self._find_exposed(changes, loaded, edit)
@@ -203,7 +202,10 @@ class SettingsEditor:
             raise _make_error(problems)
         values = _apply(loaded.values, changes)
         if len(values) > MAX_STORED_KEYS:
-            raise InvalidSettings(f"At most {MAX_STORED_KEYS} settings can be stored.", problems=[])
+            raise InvalidSettings(
+                say("settings.most_settings_stored", "At most {limit} settings can be stored.", limit=MAX_STORED_KEYS),
+                problems=[],
+            )
         after = self._reader.combine(values)
         known = set(loaded.combined.problems)
         problems = [each for each in after.problems if each not in known or each.path in changes]
@@ -240,26 +242,33 @@ class SettingsEditor:
                     values[parse_key(item.key)] = read_or_keep_encrypted(item.before, item.key, loaded.ring)
         return values
 
-    def _find_fault(self, path: SettingPath, value: object, origin: str) -> SettingProblem | None:
-        """Return why a key can't be set, whatever else is set."""
-        if value is _UNSET:
-            return None
-        text = self._explain_fixed(path, origin) or _explain_unstorable(path, value)
-        return None if text is None else SettingProblem(path=path, text=text)
-
     def _explain_fixed(self, path: SettingPath, origin: str) -> str | None:
         """Return why a key can't be changed, or not from there."""
         template = find_template(path)
         if template is None:
             return None
         if template.unstorable_reason is not None:
-            return f"it can't be changed here. {template.unstorable_reason}"
+            return say(
+                "settings.cant_changed_here", "it can't be changed here. {reason}", reason=template.unstorable_reason
+            )
         pin = self._catalog.find_variable(path) or self._reader.base.fixed_layers.find_pin(path)
         if pin is not None:
-            return f"it is set by {pin}. Change it there, or remove it there first"
-        if origin != "terminal" and self._is_terminal_only(path):
-            command = f"`{format_command('config set')}` or in config.yaml"
-            return f"it starts a program on the server, so it can be changed only there: with {command}"
+            return say(
+                "settings.set_change_remove_first",
+                "it is set by {place}. Change it there, or remove it there first",
+                place=pin,
+            )
+        is_terminal_only = (
+            self._catalog.is_terminal_only(path[1], path[-1])
+            if template.is_adapter_setting
+            else template.is_terminal_only
+        )
+        if origin != "terminal" and is_terminal_only:
+            return say(
+                "settings.starts_program",
+                "it starts a program on the server, so it can be changed only there: with {command} or in config.yaml",
+                command=f"`{format_command('config set')}`",
+            )
         return None
 
     # -- storing -------------------------------------------------------------------------------------------
@@ -274,7 +283,7 @@ class SettingsEditor:
         for path, value in changes.items():
             name = format_path(path)
             after = None
-            if value is not _UNSET and self._is_secret(path, value):
+            if value is not _UNSET and is_secret_setting(self._catalog, path, value):
                 key = key or self._find_key(loaded)
                 key_id = key.id
                 after = write_encrypted(key, name, value)
@@ -333,7 +342,7 @@ def _flatten_values(edit: SettingsEdit) -> dict[SettingPath, Any]:
     return values
 
 
-def _normalize(path: SettingPath, value: object, is_secret: bool) -> object:
+def _normalize(path: SettingPath, value: object, *, is_secret: bool) -> object:
     """Return a value as config.yaml would give it: ids and amounts are text. Spaces around a pasted secret are cut."""
     if is_literal_text(path) and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
@@ -346,21 +355,20 @@ def _explain_unstorable(path: SettingPath, value: object) -> str | None:
         return f"{format_value(path, value)} is not allowed (a section with keys)"
     text = write_plain(value)
     if len(text) > MAX_VALUE_CHARS:
-        return f"this is too long (at most {MAX_VALUE_CHARS} characters)"
+        return say(
+            "settings.too_long_most_characters",
+            "this is too long (at most {limit} characters)",
+            limit=str(MAX_VALUE_CHARS),
+        )
     if not is_storable(text) or "\\u0000" in text or not all(map(is_storable, path)):
-        return "it contains characters that can't be stored"
+        return say("settings.contains_characters_cant_stored", "it contains characters that can't be stored")
     return None
-
-
-def _check_owner(principal: Principal) -> None:
-    if principal.role is not Role.OWNER:
-        raise OwnerRequired
 
 
 def _make_error(problems: Sequence[SettingProblem]) -> InvalidSettings:
     return InvalidSettings(
-        "\n".join(map(str, problems)),
-        problems=[{"key": format_path(each.path), "message": str(each)} for each in problems],
+        join_texts("\n", [each.message for each in problems]),
+        problems=[{"key": format_path(each.path), "message": each.message} for each in problems],
     )
 
 
@@ -389,7 +397,7 @@ def rotate_key(reader: SettingsReader) -> RotationResult:
     new_key = _prepare_key(reader, ring, state)
     ring = KeyRing((new_key, *ring.keys), ring.is_from_variable)
     crash_point("settings.key_written")
-    new_rows = [_reencrypt_row(row, ring, new_key) for row in rows if is_encrypted(row.value)]
+    new_rows = [_reencrypt_row(row, ring, new_key) for row in rows]
     new_history = [(no, _reencrypt_item(item, ring, new_key)) for no, item in history]
     dropped = sum(
         (item.before is None) < (old.before is None) or (old.before is not None and item.before is None)
@@ -432,7 +440,10 @@ def _prepare_key(reader: SettingsReader, ring: KeyRing, state: SettingsState) ->
 
 
 def _read(tx: Transaction) -> tuple[SettingsState, list[SettingRow], list[tuple[int, ChangeItem]]]:
-    return settings_storage.load_state(tx), settings_storage.list_all(tx), settings_storage.list_encrypted_items(tx)
+    """Read the state, and the settings and the items of the history that are secret."""
+    rows = [row for row in settings_storage.list_all(tx) if is_encrypted(row.value)]
+    items = [(no, item) for no, item in settings_storage.list_items(tx) if item.is_secret]
+    return settings_storage.load_state(tx), rows, items
 
 
 def _reencrypt_row(row: SettingRow, ring: KeyRing, key: SettingsKey) -> SettingRow:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros
 from palaver.core.errors import PalaverError
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,12 @@ def decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     if encrypted.get("format") != _FORMAT:
-        raise DecryptionFailed("a newer version of Palaver has encrypted it. Upgrade Palaver, or set it again.")
+        raise DecryptionFailed(
+            say(
+                "settings.newer_version_palaver_encrypted",
+                "a newer version of Palaver has encrypted it. Upgrade Palaver, or set it again.",
+            )
+        )
     key = ring.find(str(encrypted.get("key")))
     if key is None:
         raise DecryptionFailed(explain_missing_key(ring))
@@ -65,21 +71,31 @@ def decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
         data = base64.b64decode(str(encrypted.get("data")), validate=True)
         return json.loads(AESGCM(key.material).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], _bind(name)))
     except (InvalidTag, binascii.Error, ValueError):
-        raise DecryptionFailed("it was changed outside of Palaver and can't be decrypted. Set it again.") from None
+        raise DecryptionFailed(
+            say(
+                "settings.changed_outside_palaver_cant",
+                "it was changed outside of Palaver and can't be decrypted. Set it again.",
+            )
+        ) from None
 
 
 def explain_missing_key(ring: KeyRing) -> str:
     """Say what to do if secrets were encrypted with a key that this machine does not have."""
     if ring.is_from_variable:
-        return "PALAVER_SECRET_KEY is not the key that it was encrypted with. Use that one, or set the secret again."
-    if not ring.keys:
-        return (
-            "its key is missing on this machine. Copy settings.key from the home folder of the machine where it was"
-            " set, or set PALAVER_SECRET_KEY, or set the secret again."
+        return say(
+            "settings.palaver_secret_key_not",
+            "PALAVER_SECRET_KEY is not the key that it was encrypted with. Use that one, or set the secret again.",
         )
-    return (
-        "settings.key in the home folder is not the key that it was encrypted with. Restore that file, or set the"
-        " secret again."
+    if not ring.keys:
+        return say(
+            "settings.key_missing_machine_copy",
+            "its key is missing on this machine. Copy settings.key from the home folder of the machine"
+            " where it was set, or set PALAVER_SECRET_KEY, or set the secret again.",
+        )
+    return say(
+        "settings.settings_key_home_folder",
+        "settings.key in the home folder is not the key that it was encrypted with. Restore that"
+        " file, or set the secret again.",
     )
 
 
@@ -126,7 +142,7 @@ def read_shown(text: str | None) -> Any:
 
 def describe_secret(encrypted: dict[str, Any]) -> str:
     hint = encrypted.get("hint")
-    return f"set (…{hint})" if hint else "set"
+    return say("settings.set_with_hint", "set (…{hint})", hint=hint) if hint else say("settings.set", "set")
 
 
 def read_hint(text: str) -> str | None:
@@ -174,7 +190,7 @@ def make_change(row: ChangeRow) -> SettingsChange:
                 key=item.key,
                 before=read_shown(item.before),
                 after=read_shown(item.after),
-                is_secret=is_encrypted(item.before) or is_encrypted(item.after),
+                is_secret=item.is_secret,
             )
             for item in row.items
         ),

@@ -17,6 +17,7 @@ from palaver.config.setting_templates import find_template
 from palaver.core.background import run_poll_loop
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 from palaver.gateway.account_runner import describe_connection_error
 from palaver.settings import table as settings_storage
 from palaver.settings.overview import SecretPairs, SettingsOverview, find_exposed_secrets
@@ -142,13 +143,13 @@ class LiveSettings:
         )
 
     async def _run(self) -> None:
-        await run_poll_loop(
-            self._poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="settings_not_applied"
-        )
+        async def poll() -> float:
+            await self.refresh()
+            return IDLE_SECONDS
 
-    async def _poll(self) -> float:
-        await self.refresh()
-        return IDLE_SECONDS
+        await run_poll_loop(
+            poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="settings_not_applied"
+        )
 
 
 def log_problems(loaded: LoadedSettings) -> None:
@@ -219,8 +220,18 @@ def _add_stored(live: LiveSettings, platform: str, account: str, values: Mapping
     secrets = sorted({name for name in stored if catalog.is_secret(platform, name)} - values.keys())
     if exposed:
         raise InvalidInput(
-            f"Enter {', '.join(secrets)} again: a stored secret is not sent to another address.", settings=secrets
+            say(
+                "settings.enter_again_stored_secret",
+                "Enter {names} again: a stored secret is not sent to another address.",
+                names=", ".join(secrets),
+            ),
+            settings=secrets,
         )
     if any(catalog.is_terminal_only(platform, name) and values[name] != stored.get(name) for name in values):
-        raise InvalidInput("This setting starts a program on the server, so it can be changed only there.")
+        raise InvalidInput(
+            say(
+                "settings.setting_starts_program_server",
+                "This setting starts a program on the server, so it can be changed only there.",
+            )
+        )
     return {**stored, **values}

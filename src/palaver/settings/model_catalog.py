@@ -87,8 +87,5 @@ async def _list_models(access: ProviderAccess) -> OfferedModels:
     try:
         names = await list_models(access)
     except (AgentError, InvalidInput) as error:
-        return OfferedModels(provider=access.name, title=title, error=str(error))
+        return OfferedModels(provider=access.name, title=title, error=error.text)
     return OfferedModels(provider=access.name, title=title, models=tuple(f"{access.name}:{name}" for name in names))
-
-
-# -- whether the agent can be made --------------------------------------------------------------------------

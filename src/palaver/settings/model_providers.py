@@ -328,7 +328,7 @@ def _fail(model: str | None, started_at: float, error: PalaverError) -> Provider
     return ProviderTest(
         model=model,
         seconds=_get_seconds(started_at),
-        error=str(error),
+        error=error.text,
         detail=detail if isinstance(detail, str) else None,
         facts={"code": error.code} | error.facts,
     )

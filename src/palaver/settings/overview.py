@@ -93,6 +93,15 @@ class PlatformCatalog(Protocol):
         ...
 
 
+def is_secret_setting(catalog: PlatformCatalog, path: SettingPath, value: object = None) -> bool:
+    """Whether a setting is secret, whatever its value, or has this value, which is."""
+    template = find_template(path)
+    if template is None:
+        return False
+    is_secret = catalog.is_secret(path[1], path[-1]) if template.is_adapter_setting else template.is_secret
+    return is_secret or has_password(value)
+
+
 # A stored secret stays with the addresses that it was entered for.
 #
 # Secrets can't be read on the page. They must not be readable by changing the address that they are sent to either:
@@ -245,7 +254,7 @@ class SettingsOverview:
             value = self._fixed.environ.get(source.variable, "").strip()
         elif not has_value:
             value = template.default
-        is_secret = self._is_secret(path, template, value) or (row is not None and is_encrypted(row.value))
+        is_secret = is_secret_setting(self._catalog, path, value) or (row is not None and is_encrypted(row.value))
         hint = read_hint(row.value) if is_secret and source.kind == "database" and row is not None else None
         return SettingValue(
             path=path,
@@ -257,11 +266,6 @@ class SettingsOverview:
             hint=hint,
             problem=self._problems.get(path),
         )
-
-    def _is_secret(self, path: SettingPath, template: SettingTemplate, value: object) -> bool:
-        if template.is_adapter_setting:
-            return self._catalog.is_secret(path[1], path[-1]) or has_password(value)
-        return template.is_secret or has_password(value)
 
     def _find_source(self, path: SettingPath) -> SettingSource:
         variable = self._catalog.find_variable(path)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from palaver.config import Settings
     from palaver.config.setting_templates import SettingPath
-    from palaver.core.engines.base import Engine, Transaction
+    from palaver.core.engines.base import Engine
     from palaver.settings.table import SettingRow, SettingsState
 
 _GUEST_COMMANDS: Final = ("people", "guest_commands")
@@ -66,10 +66,7 @@ class SettingsReader:
 
     def load(self) -> LoadedSettings:
         """Read everything now. A value that can't be used is left out and reported; nothing stops the start."""
-        state, rows = self.engine.run(Read(_read))
-        return self.interpret(state, rows)
-
-    def interpret(self, state: SettingsState, rows: list[SettingRow]) -> LoadedSettings:
+        state, rows = self.engine.run(Read(lambda tx: (settings_storage.load_state(tx), settings_storage.list_all(tx))))
         ring, key_problem = self.load_ring()
         values: dict[SettingPath, object] = {}
         unreadable: dict[SettingPath, str] = {}
@@ -81,7 +78,7 @@ class SettingsReader:
                 by_path[path] = row
                 values[path] = read_value(row.value, row.key, ring)
             except DecryptionFailed as error:
-                unreadable[path] = key_problem or str(error)
+                unreadable[path] = key_problem or error.text
                 continue
             except (InvalidInput, ValueError, LookupError) as error:
                 log.warning("setting_unreadable", extra={"key": row.key, "error": type(error).__name__})
@@ -135,11 +132,7 @@ class SettingsReader:
         try:
             return load_key_ring(self.base.home, self.base.fixed_layers.environ), None
         except ConfigError as error:
-            return KeyRing((), is_from_variable=False), str(error)
-
-
-def _read(tx: Transaction) -> tuple[SettingsState, list[SettingRow]]:
-    return settings_storage.load_state(tx), settings_storage.list_all(tx)
+            return KeyRing((), is_from_variable=False), error.text
 
 
 def _find_unknown_commands(values: Mapping[SettingPath, object]) -> str | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.ids import PersonId
+from palaver.core.engines.base import fetch_number
+from palaver.settings.encryption import is_encrypted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Transaction
+    from palaver.core.engines.base import Row, Transaction
+    from palaver.core.ids import PersonId
 
 MAX_CHANGES: Final = 500  # of the history; older ones are deleted when a new one is made
 
@@ -37,6 +39,10 @@ class ChangeItem:
     before: str | None
     after: str | None
 
+    @property
+    def is_secret(self) -> bool:
+        return is_encrypted(self.before) or is_encrypted(self.after)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
@@ -51,7 +57,8 @@ class ChangeRow:
 
 def load_state(tx: Transaction) -> SettingsState:
     row = tx.fetch_one("SELECT version, key_id FROM setting_state WHERE id = 1")
-    return SettingsState(version=0, key_id=None) if row is None else SettingsState(version=int(row[0]), key_id=row[1])
+    version, key_id = row or (0, None)
+    return SettingsState(version=version, key_id=key_id)
 
 
 def lock_state(tx: Transaction) -> SettingsState:
@@ -71,7 +78,7 @@ def save_state(tx: Transaction, state: SettingsState) -> None:
 
 def list_all(tx: Transaction) -> list[SettingRow]:
     rows = tx.fetch_all("SELECT key, value, set_by, set_at FROM setting ORDER BY key")
-    return [SettingRow(key=key, value=value, set_by=_to_person(by), set_at=at) for key, value, by, at in rows]
+    return [SettingRow(key=key, value=value, set_by=set_by, set_at=set_at) for key, value, set_by, set_at in rows]
 
 
 def apply_items(tx: Transaction, items: Sequence[ChangeItem], person_id: PersonId | None, now: int) -> None:
@@ -101,20 +108,14 @@ def add_change(
     now: int,
 ) -> int:
     """Add a change to the history, and return its number. The oldest ones make room for it."""
-    row = tx.fetch_one(
-        "INSERT INTO setting_change (person_id, origin, undoes, changed_at) VALUES ($1, $2, $3, $4) RETURNING no",
-        person_id,
-        origin,
-        undoes,
-        now,
-    )
-    assert row is not None  # noqa: S101
+    sql = "INSERT INTO setting_change (person_id, origin, undoes, changed_at) VALUES ($1, $2, $3, $4) RETURNING no"
+    no = fetch_number(tx, sql, person_id, origin, undoes, now)
     tx.execute_many(
         "INSERT INTO setting_change_item (change_no, key, before, after) VALUES ($1, $2, $3, $4)",
-        [(row[0], item.key, item.before, item.after) for item in items],
+        [(no, item.key, item.before, item.after) for item in items],
     )
-    tx.execute("DELETE FROM setting_change WHERE no <= $1", row[0] - MAX_CHANGES)
-    return int(row[0])
+    tx.execute("DELETE FROM setting_change WHERE no <= $1", no - MAX_CHANGES)
+    return no
 
 
 def list_changes(tx: Transaction, *, before: int | None, limit: int) -> list[ChangeRow]:
@@ -134,12 +135,9 @@ def find_change(tx: Transaction, number: int) -> ChangeRow | None:
     return found[0] if found and found[0].no == number else None
 
 
-def list_encrypted_items(tx: Transaction) -> list[tuple[int, ChangeItem]]:
-    """Return the items of the history that hold a secret, with the numbers of their changes."""
-    rows = tx.fetch_all(
-        "SELECT change_no, key, before, after FROM setting_change_item"
-        " WHERE before LIKE '{\"sealed\"%' OR after LIKE '{\"sealed\"%' ORDER BY change_no, key"
-    )
+def list_items(tx: Transaction) -> list[tuple[int, ChangeItem]]:
+    """Return the items of the history with the numbers of their changes."""
+    rows = tx.fetch_all("SELECT change_no, key, before, after FROM setting_change_item ORDER BY change_no, key")
     return [(no, ChangeItem(key=key, before=before, after=after)) for no, key, before, after in rows]
 
 
@@ -155,19 +153,15 @@ def replace_items(tx: Transaction, items: Sequence[tuple[int, ChangeItem]]) -> N
     )
 
 
-def _to_change(tx: Transaction, row: Sequence[object]) -> ChangeRow:
+def _to_change(tx: Transaction, row: Row) -> ChangeRow:
     no, person_id, name, origin, undoes, changed_at = row
     items = tx.fetch_all("SELECT key, before, after FROM setting_change_item WHERE change_no = $1 ORDER BY key", no)
     return ChangeRow(
-        no=int(str(no)),
-        person_id=_to_person(person_id),
-        person_name=None if name is None else str(name),
-        origin=str(origin),
-        undoes=None if undoes is None else int(str(undoes)),
-        changed_at=int(str(changed_at)),
+        no=no,
+        person_id=person_id,
+        person_name=name,
+        origin=origin,
+        undoes=undoes,
+        changed_at=changed_at,
         items=tuple(ChangeItem(key=key, before=before, after=after) for key, before, after in items),
     )
-
-
-def _to_person(value: object) -> PersonId | None:
-    return None if value is None else PersonId(str(value))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MemoryInbox:
-    """What the gateway would store durably. It outlives the connections and the adapters of a test."""
+    """The things that a gateway would store durably. It outlives the connections and the adapters of a test."""
 
     def __init__(self) -> None:
         self.updates: list[AnyUpdate] = []  # what was accepted; a message that came twice is in it once
@@ -38,7 +38,6 @@ class MemoryInbox:
 
     @property
     def texts(self) -> list[str]:
-        """Their texts."""
         return [message.content if isinstance(message.content, str) else "" for message in self.messages]
 
     async def wait_until(self, condition: Callable[[], object], timeout_seconds: float) -> None:

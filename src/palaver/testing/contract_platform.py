@@ -1,4 +1,4 @@
-"""What the author of an adapter provides to `PlatformContract`: a platform that the tests can use and break."""
+"""The platform that the author of an adapter provides to `PlatformContract`: the tests can use and break it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class Fault(StrEnum):
-    """How a platform fails: the switches of `ContractPlatform.break_platform`."""
+    """The ways in which a platform fails: the switches of `ContractPlatform.break_platform`."""
 
     RATE_LIMITED = "rate limited"  # the next message is refused: too many, try again in some seconds
     SERVER_ERROR = "server error"  # the next message is answered with an internal error
@@ -118,7 +118,7 @@ class ContractPlatform(ABC):
         _skip("there are no buttons")
 
     async def is_typing(self) -> bool:
-        """Whether people see that the agent is typing."""
+        """Return whether people see that the agent is typing."""
         _skip("people can't see it")
 
 
@@ -127,7 +127,7 @@ def _skip(reason: str) -> NoReturn:
 
 
 class ContractHelpers:
-    """What the tests of a contract share."""
+    """The helpers that the tests of a contract share."""
 
     timeout_seconds = 30.0  # for anything that should happen at once, on a busy machine
     waits_for_pace = False  # True: the platform's own rate limit is real, so that sending may have to wait

@@ -1,4 +1,4 @@
-"""What every platform adapter must keep, as tests: subclass `PlatformContract` and provide a platform.
+"""The promises of every platform adapter, as tests: subclass `PlatformContract` and provide a platform.
 
     class TestMyPlatformContract(PlatformContract):
         @pytest.fixture

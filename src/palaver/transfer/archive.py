@@ -9,15 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import time
 from collections import deque
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import escape
-from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -26,6 +23,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from palaver.core.clock import compute_pause
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput, NotFound, PalaverError, SessionNotFound, TooManyAttempts
+from palaver.core.files import write_pieces_atomically
 from palaver.jobs import table as jobs
 from palaver.media import table as attachments
 from palaver.memory.service import MemoryOperations
@@ -43,9 +41,11 @@ from palaver.transfer.documents import Documents, make_file_name
 from palaver.transfer.exporter import Exporter, ExportScope
 from palaver.transfer.html_export import PAGE_END, format_page_start
 from palaver.transfer.own_format import format_lines, keep_visible_records
+from palaver.transfer.reader_kit.export_files import read_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from palaver.core.clock import Clock
     from palaver.core.ids import PersonId
@@ -61,7 +61,6 @@ _FILE_MODE: Final = 0o600 << 16
 _EARLIEST: Final = datetime(1980, 1, 1, tzinfo=UTC)  # that a .zip file can name
 
 _PAGE_ROWS: Final = 100
-_FILE_CHUNK_BYTES: Final = 256 * 1024
 _USAGE_PERIOD: Final = timedelta(days=3650)
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _README: Final = """\
@@ -296,11 +295,11 @@ class PersonArchives:
 
     def _load_jobs(self, person_id: PersonId) -> list[dict[str, Any]]:
         rows = self._store.engine.run(Read(lambda tx: jobs.list_owned(tx, person_id)))
-        return [_to_plain(asdict(row.job)) for row in rows]
+        return [asdict(row.job) for row in rows]
 
     def _load_usage(self, view: SessionView) -> dict[str, Any]:
         today = self._store.clock.now().date()
-        return _to_plain(asdict(view.usage.report("model", first=today - _USAGE_PERIOD, last=today)))
+        return asdict(view.usage.report("model", first=today - _USAGE_PERIOD, last=today))
 
     def _iterate_attachments(self, person_id: PersonId) -> Iterator[ArchiveFile]:
         if self._files is None:
@@ -316,23 +315,12 @@ class PersonArchives:
                 except PalaverError:  # its bytes are gone
                     continue
                 name = _NOT_IN_NAMES.sub("-", file.name).strip("-.") or "file"
-                yield ArchiveFile(f"files/{file.id}-{name}", _read_chunks(path), file.created_at)
+                yield ArchiveFile(f"files/{file.id}-{name}", read_path(path), file.created_at)
 
 
 def _iterate_memories(view: SessionView) -> Iterator[dict[str, Any]]:
     for entry in _iterate_pages(view.part(MemoryOperations).list):
         yield {"text": entry.memory.text, "shared": entry.shared, "created_at": entry.memory.created_at}
-
-
-def _read_chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
-        while chunk := stream.read(_FILE_CHUNK_BYTES):
-            yield chunk
-
-
-def _to_plain(document: dict[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(json.dumps(document, default=str))
-    return plain
 
 
 def _format_json(document: object) -> str:
@@ -477,25 +465,5 @@ FORMAT_BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
 
 def _write_file(request: ExportRequest, chunks: Iterable[bytes]) -> ExportResult:
     """Write a file that only its owner can read, which appears complete or not at all."""
-    target = Path(os.path.realpath(request.target))
-    if target.is_dir():
-        raise InvalidInput(f"{request.target} is a folder. Give the name of a file.", path=str(request.target))
-    if target.exists() and not request.overwrite:
-        raise InvalidInput(f"{request.target} already exists. Use --force to replace it.", path=str(request.target))
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                for chunk in chunks:
-                    stream.write(chunk)
-                stream.flush()
-                os.fsync(stream.fileno())
-                size = stream.tell()
-            temporary.replace(target)
-        finally:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-    except OSError as error:
-        raise PalaverError(f"Could not write {request.target}: {error.strerror}.", path=str(request.target)) from error
-    return ExportResult(request.target, 1, size)
+    write_pieces_atomically(request.target, chunks, overwrite=request.overwrite)
+    return ExportResult(request.target, 1, request.target.stat().st_size)

@@ -67,7 +67,8 @@ class ConversationImporter:
 
     def add(self, conversation: ImportedConversation) -> None:
         run = self._run
-        key = self._make_key(conversation)
+        owner = run.get_owner(has_source=conversation.source is not None)
+        key = imports.make_key(run.reader.format, "conversation", owner, conversation.origin_id)
         item, session_no = run.store.engine.run(Read(lambda tx: _find_known(tx, key)))
         if item is not None and session_no is None and item.is_done:
             run.report.count("deleted")
@@ -81,10 +82,6 @@ class ConversationImporter:
             writer.append_new_entries(item, session_no or 0)
         else:
             writer.resume(item, session_no)
-
-    def _make_key(self, conversation: ImportedConversation) -> ItemKey:
-        owner = self._run.get_owner(has_source=conversation.source is not None)
-        return imports.make_key(self._run.reader.format, "conversation", owner, conversation.origin_id)
 
 
 class ConversationWriter:
@@ -167,7 +164,7 @@ class ConversationWriter:
 
     def _keep_as_it_is(self, reason: str) -> None:
         self._run.report.count("changed")
-        self._run.report.notes.add(f"{self._describe()} {reason}. It stays as it is here.")
+        self._run.report.notes.add(f"{describe_conversation(self._conversation)} {reason}. It stays as it is here.")
 
     def _append_growth(self, session_no: int, first: ImportedEntry, entries: Iterator[ImportedEntry]) -> None:
         before = self._log.counters.stored_messages
@@ -224,14 +221,14 @@ class ConversationWriter:
         if self._run.is_dry_run:
             self._rows = []
             return
-        self._rows = [row for row in (*self._rows, *rows) if row[0] > last_seq]
+        self._rows = [row for row in (*self._rows, *rows) if row.seq > last_seq]
         self._find_author(entry)
 
     def _mark_started(self, stored: ImportedItem) -> None:
         session_id = stored.session_id
 
         def find(tx: Transaction, batch: Batch) -> None:
-            batch.set(SESSION, CURRENT, (session_id, import_rows.find_value(tx, "session", "no", {"id": session_id})))
+            batch.set(SESSION, CURRENT, (session_id, import_rows.find_session_no(tx, session_id)))
 
         if not self._run.is_dry_run:
             self._queue.add(find)
@@ -252,7 +249,7 @@ class ConversationWriter:
         if problem is not None:
             self._report_problem(problem)
         self._rows += rows
-        self._chars += sum(len(row[4] or "") + len(row[5] or "") for row in rows)
+        self._chars += sum(row.size for row in rows)
         if len(self._rows) >= ROWS_PER_STEP or self._chars >= CHARS_PER_STEP:
             self._flush_rows()
 
@@ -288,10 +285,7 @@ class ConversationWriter:
         return attachment.to_part()
 
     def _report_problem(self, what: str) -> None:
-        self._run.report.add_problem(ImportProblem(where=self._describe(), what=what))
-
-    def _describe(self) -> str:
-        return describe_conversation(self._conversation)
+        self._run.report.add_problem(ImportProblem(where=describe_conversation(self._conversation), what=what))
 
     # -- steps ---------------------------------------------------------------------------------------------
 
@@ -332,7 +326,7 @@ class ConversationWriter:
     def _start(self, tx: Transaction, batch: Batch) -> None:
         if not imports.add(tx, self._key, self._run.now, session_id=self._session_id, is_done=False):
             batch.set(SESSION, CURRENT, ("", None))  # the files have this id twice
-            batch.count("unchanged")
+            batch.report.count("unchanged")
             return
         place = self._get_place()
         audience_no = place.find_audience(tx, self._run.now)
@@ -402,17 +396,15 @@ class ConversationWriter:
         }
 
     def _make_growth_counters(self) -> dict[str, Any]:
-        columns = self._make_counters(self._find_active_at()) | {"unindexed": 1}
-        del columns["auto_title"]
-        if columns["compaction_seq"] is None:
-            del columns["compaction_seq"]
-        return columns
+        columns = self._make_counters(self._find_active_at())
+        kept = {"auto_title", "compaction_seq"} if columns["compaction_seq"] is None else {"auto_title"}
+        return {name: value for name, value in columns.items() if name not in kept} | {"unindexed": 1}
 
     def _finish_growth(self, tx: Transaction, batch: Batch, count: int) -> None:
         if self._find_no(batch) is not None:
             self._record_usage(tx)
-            batch.count("grown")
-            batch.count("messages", count)
+            batch.report.count("grown")
+            batch.report.count("messages", count)
 
     def _record_usage(self, tx: Transaction) -> None:
         if self._run.is_trusted:
@@ -440,22 +432,23 @@ class ConversationWriter:
         if is_current:
             self._put_on_lane(tx, batch, no, row.audience_no)
         imports.save_progress(tx, self._key, *self._log.progress, is_done=True)
-        batch.count("conversations")
-        batch.count("messages", self._log.counters.stored_messages)
+        batch.report.count("conversations")
+        batch.report.count("messages", self._log.counters.stored_messages)
 
     def _set_title(self, tx: Transaction, batch: Batch, no: int) -> None:
         title = clean_imported_title(self._conversation.title)
         if title is not None:
             free = import_rows.set_free_title(tx, no, title)
             if free != title:
-                batch.add_note(f"The title “{title}” is taken here: the conversation is now “{free}”.")
+                batch.report.notes.add(f"The title “{title}” is taken here: the conversation is now “{free}”.")
 
     def _put_on_lane(self, tx: Transaction, batch: Batch, no: int, audience_no: int) -> None:
         if put_on_lane(tx, self._get_place(), no, audience_no, self._run.now):
-            batch.count("lanes")
+            batch.report.count("lanes")
         else:
             sessions.end(tx, no, EndReason.SWITCHED, self._run.now)
-            batch.add_note(f"{self._describe()}: its chat has a conversation here, which continues there.")
+            name = describe_conversation(self._conversation)
+            batch.report.notes.add(f"{name}: its chat has a conversation here, which continues there.")
 
     def _find_parent(self, tx: Transaction) -> int | None:
         origin_id = self._conversation.parent_origin_id
@@ -464,8 +457,7 @@ class ConversationWriter:
         for owner in dict.fromkeys((self._key.owner, *(("",) if self._run.is_trusted else ()))):
             item = imports.find(tx, imports.make_key(self._key.format, self._key.kind, owner, origin_id))
             if item is not None and item.session_id is not None:
-                no: int | None = import_rows.find_value(tx, "session", "no", {"id": item.session_id})
-                return no
+                return import_rows.find_session_no(tx, item.session_id)
         return None
 
     def _find_project(self, tx: Transaction, project: ImportedProject | None) -> int | None:
@@ -479,10 +471,8 @@ class ConversationWriter:
                 created = projects.create(tx, place.person_id, name, project.color, self._run.now)
             except InvalidInput:  # a color that is none
                 created = projects.create(tx, place.person_id, name, None, self._run.now)
-            project_no, _ = projects.get_by_id(tx, created.id)
-        else:
-            project_no, _ = found
-        return project_no
+            found = projects.find_id(tx, place.person_id, created.name)
+        return found and found[0]
 
 
 def _drop(tx: Transaction, key: ItemKey, item: ImportedItem) -> None:
@@ -501,15 +491,13 @@ def _find_last_seq(tx: Transaction, session_no: int, imported_seq: int) -> int |
 
 def _find_known(tx: Transaction, key: ItemKey) -> tuple[ImportedItem | None, int | None]:
     item = imports.find(tx, key)
-    if item is None or item.session_id is None:
-        return item, None
-    return item, import_rows.find_value(tx, "session", "no", {"id": item.session_id})
+    return item, import_rows.find_session_no(tx, item.session_id if item else None)
 
 
 def check_settings(run: ImportRun, conversation: ImportedConversation) -> dict[str, str | None]:
     """Return the settings of the conversation that exist here; the others are reported."""
     options, report = run.options, run.report
-    settings: dict[str, str | None] = {"workspace": None, "profile": None, "personality": None}
+    settings: dict[str, str | None] = dict.fromkeys(("workspace", "profile", "personality"))
     if conversation.workspace:
         try:
             settings["workspace"] = clean_workspace(conversation.workspace)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from palaver.core.columns import update_row
 from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
-from palaver.core.ids import PersonId
 from palaver.core.titles import parse_title_slot
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions, versions_table as versions
@@ -35,6 +35,11 @@ class EventRow(NamedTuple):
     hidden_by: int | None
     edited_by: int | None
 
+    @property
+    def size(self) -> int:
+        """The characters of its texts."""
+        return len(self.content or "") + len(self.body or "")
+
 
 _INSERT_EVENT = (
     f"INSERT INTO event (session_no, {list_columns(EventRow)}, version_of, is_near_hidden)"
@@ -44,9 +49,7 @@ _INSERT_EVENT = (
 
 def insert_row(tx: Transaction, table: str, columns: Mapping[str, object], returning: str = "1") -> Any:
     """Insert a row, and return this column of it."""
-    row = tx.fetch_one(f"{_build_insert(table, columns)} RETURNING {returning}", *columns.values())
-    assert row is not None  # noqa: S101
-    return row[0]
+    return fetch_value(tx, f"{_build_insert(table, columns)} RETURNING {returning}", *columns.values())
 
 
 def insert_row_if_new(tx: Transaction, table: str, columns: Mapping[str, object]) -> bool:
@@ -66,6 +69,10 @@ def find_value(tx: Transaction, table: str, wanted: str, keys: Mapping[str, obje
     """Return one column of the row with these values; None if there is none."""
     condition = " AND ".join(f"{name} = ${number}" for number, name in enumerate(keys, 1))
     return fetch_value(tx, f"SELECT {wanted} FROM {table} WHERE {condition} LIMIT 1", *keys.values())
+
+
+def find_session_no(tx: Transaction, session_id: str | None) -> int | None:
+    return None if session_id is None else find_value(tx, "session", "no", {"id": session_id})
 
 
 # ---- sessions ----------------------------------------------------------------------------------------------
@@ -100,8 +107,7 @@ def _find_rows_near_hidden(rows: Sequence[EventRow]) -> list[int | None]:
 
 
 def update_session(tx: Transaction, session_no: int, columns: Mapping[str, object]) -> None:
-    assignments = ", ".join(f"{name} = ${number}" for number, name in enumerate(columns, 2))
-    tx.execute(f"UPDATE session SET {assignments} WHERE no = $1", session_no, *columns.values())
+    update_row(tx, "session", "no", session_no, columns)
 
 
 def set_free_title(tx: Transaction, session_no: int, title: str, *, is_own_format: bool = False) -> str:
@@ -159,53 +165,47 @@ def repair_session(tx: Transaction, session_no: int) -> None:
 
 def find_shared_audience(tx: Transaction, key: str) -> int | None:
     """Return the audience of a place that several people share: of its lane, or of an earlier session there."""
-    row = tx.fetch_one("SELECT audience_no FROM lane WHERE key = $1 AND shared = 1", key)
-    if row is None:
-        row = tx.fetch_one("SELECT audience_no FROM session WHERE key = $1 AND shared = 1 LIMIT 1", key)
-    return int(row[0]) if row else None
+    shared: dict[str, object] = {"key": key, "shared": 1}
+    no: int | None = find_value(tx, "lane", "audience_no", shared)
+    if no is None:
+        no = find_value(tx, "session", "audience_no", shared)
+    return no
 
 
 def is_first_contact(tx: Transaction, audience_no: int) -> bool:
     """Return whether an audience has no session with messages yet."""
-    return (
-        tx.fetch_one("SELECT 1 FROM session WHERE audience_no = $1 AND active_at IS NOT NULL LIMIT 1", audience_no)
-        is None
-    )
+    sql = "SELECT 1 FROM session WHERE audience_no = $1 AND active_at IS NOT NULL LIMIT 1"
+    return tx.fetch_one(sql, audience_no) is None
 
 
 def has_changed_since(tx: Transaction, session_no: int, seq: int) -> bool:
     """Return whether the conversation has changed after an event: a message, an undo, an edit, a compaction."""
-    row = tx.fetch_one(
+    changed = fetch_value(
+        tx,
         "SELECT 1 FROM event WHERE session_no = $1 AND seq > $2 AND kind IN ('message', 'undone', 'redone',"
         " 'rewritten', 'version_started', 'version_chosen', 'message_edited', 'message_deleted', 'compacted',"
         " 'compaction_undone', 'turn_failed', 'turn_interrupted') LIMIT 1",
         session_no,
         seq,
     )
-    return row is not None
+    return changed is not None
 
 
-def list_lane_state(tx: Transaction, key: str) -> tuple[bool, int | None, bool]:
-    """Return whether a lane exists, the session that it is on, and whether that has messages."""
+def find_lane_session(tx: Transaction, key: str) -> tuple[int | None, bool]:
+    """Return the session that a lane is on, and whether that has messages."""
     row = tx.fetch_one(
         "SELECT l.session_no, s.active_at FROM lane l LEFT JOIN session s ON s.no = l.session_no WHERE l.key = $1"
         f" {tx.for_update if tx.name == 'sqlite' else 'FOR UPDATE OF l'}",
         key,
     )
-    return (False, None, False) if row is None else (True, row[0], row[1] is not None)
-
-
-def find_merged_survivor(tx: Transaction, person_id: str) -> PersonId | None:
-    """Return the person that this one was merged into."""
-    row = tx.fetch_one("SELECT merged_into FROM person WHERE id = $1", person_id)
-    return PersonId(row[0]) if row and row[0] is not None else None
+    session_no, active_at = row or (None, None)
+    return session_no, active_at is not None
 
 
 def list_owner_ids(tx: Transaction) -> list[str]:
-    return [row[0] for row in tx.fetch_all("SELECT id FROM person WHERE role = 'owner'")]
+    return [person_id for (person_id,) in tx.fetch_all("SELECT id FROM person WHERE role = 'owner'")]
 
 
 def find_free_usage_no(tx: Transaction) -> int:
     """Return a session number for the usage of sessions that no longer exist, which no session ever gets."""
-    row = tx.fetch_one("SELECT session_no FROM usage ORDER BY session_no LIMIT 1")
-    return min(0 if row is None else int(row[0]), 0) - 1
+    return min(fetch_value(tx, "SELECT MIN(session_no) FROM usage") or 0, 0) - 1

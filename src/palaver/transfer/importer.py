@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from palaver.core.clock import check_timezone, to_micros
 from palaver.core.engines.base import Read
@@ -39,7 +39,6 @@ from palaver.transfer.imported import (
 from palaver.transfer.report import (
     MAX_PERSONAL_CONVERSATIONS,
     MAX_PERSONAL_MESSAGES,
-    ImportNote,
     ImportOptions,
     ImportReport,
     ImportRun,
@@ -61,8 +60,7 @@ if TYPE_CHECKING:
 
 OtherItem = ImportedAccount | ImportedHomeChannel | ImportedMemory | ImportedJob
 
-_PERSONAL_KINDS = (ImportedMemory,)
-_NAMES = {
+_KINDS = {
     ImportedAccount: "people",
     ImportedHomeChannel: "home_channels",
     ImportedMemory: "memories",
@@ -80,11 +78,15 @@ class ItemImporter:
 
     def add(self, item: OtherItem) -> None:
         run = self._run
-        if not run.is_trusted and not isinstance(item, _PERSONAL_KINDS):
-            self._leave_out(_NAMES[type(item)])
+        kind = _KINDS[type(item)]
+        if not run.is_trusted and not isinstance(item, ImportedMemory):
+            if kind not in self._left_out:
+                words = kind.replace("_", " ")
+                run.report.notes.add(f"The {words} in these files were left out: only the operator can import them.")
+            self._left_out.add(kind)
             return
         if run.is_dry_run:
-            run.report.count(_NAMES[type(item)])
+            run.report.count(kind)
             return
         match item:
             case ImportedAccount():
@@ -96,17 +98,11 @@ class ItemImporter:
             case ImportedJob():
                 self._add_job(item)
 
-    def _leave_out(self, name: str) -> None:
-        if name not in self._left_out:
-            self._left_out.add(name)
-            words = name.replace("_", " ")
-            self._run.report.notes.add(f"The {words} in these files were left out: only the operator can import them.")
-
     def _is_new(self, tx: Transaction, batch: Batch, kind: ItemKind, owner: str, origin_id: str) -> bool:
         key = imports.make_key(self._run.reader.format, kind, owner, origin_id)
         is_new = imports.add(tx, key, self._run.now)
         if not is_new:
-            batch.count("unchanged")
+            batch.report.count("unchanged")
         return is_new
 
     def _add_account(self, tx: Transaction, batch: Batch, item: ImportedAccount) -> None:
@@ -118,9 +114,9 @@ class ItemImporter:
         row = people.find_or_add_by_source(tx, source, self._run.now)
         if row is not None and row.person.role is Role.GUEST:
             people.set_role(tx, row.person.id, Role.MEMBER)
-        batch.count("people")
+        batch.report.count("people")
         if item.is_owner:
-            batch.add_note(
+            batch.report.notes.add(
                 f"{item.platform} account {item.user_id!r} was an administrator there, and is a member here."
             )
 
@@ -129,10 +125,10 @@ class ItemImporter:
         if not self._is_new(tx, batch, "home_channel", "", f"{platform}:{item.source.chat_id}"):
             return
         if platform in home_channels.load_chosen(tx):
-            batch.add_note(f"{platform.label} has a home channel here already. It stays.")
+            batch.report.notes.add(f"{platform.label} has a home channel here already. It stays.")
             return
         home_channels.choose(tx, item.source, self._run.person.id, self._run.now)
-        batch.count("home_channels")
+        batch.report.count("home_channels")
 
     def _add_memory(self, tx: Transaction, batch: Batch, item: ImportedMemory) -> None:
         person = self._run.person
@@ -143,9 +139,9 @@ class ItemImporter:
         try:
             memories.add(tx, row.audience_no, memories.NewMemory(text=item.text, person_id=person.id), at)
         except (InvalidInput, LimitReached) as error:
-            batch.add_outcome(ImportProblem(where=f"memory {item.origin_id!r}", what=str(error)))
+            batch.report.add_problem(ImportProblem(where=f"memory {item.origin_id!r}", what=str(error)))
         else:
-            batch.count("memories")
+            batch.report.count("memories")
 
     # -- jobs ----------------------------------------------------------------------------------------------
 
@@ -187,11 +183,11 @@ class ItemImporter:
         try:
             row = jobs.insert(tx, replace(new_job, name=name), self._run.now)
         except LimitReached as error:
-            batch.add_outcome(ImportProblem(where=f"job {item.name!r}", what=str(error)))
+            batch.report.add_problem(ImportProblem(where=f"job {item.name!r}", what=str(error)))
             return
         jobs.set_state(tx, row.no, JobState.PAUSED, f"Imported from {self._run.reader.format}.", None, self._run.now)
-        batch.count("jobs")
-        batch.add_note(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
+        batch.report.count("jobs")
+        batch.report.notes.add(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
 
 
 # ---- the import ----------------------------------------------------------------------------------------------------
@@ -268,15 +264,7 @@ class Importer:
 
 
 def _run_import(run: ImportRun) -> ImportReport:
-    def add_outcome(outcome: Any) -> None:
-        if isinstance(outcome, ImportProblem):
-            run.report.add_problem(outcome)
-        elif isinstance(outcome, ImportNote):
-            run.report.notes.add(outcome.text)
-        else:
-            run.report.count(*outcome)
-
-    queue = WriteQueue(run.store.engine, add_outcome, remembered=frozenset({SESSION}), check=_make_check(run))
+    queue = WriteQueue(run.store.engine, run.report, remembered=frozenset({SESSION}), check=_make_check(run))
     conversations, others = ConversationImporter(run, queue), ItemImporter(run, queue)
     count = 0
     for item in run.reader.read_items():

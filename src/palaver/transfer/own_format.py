@@ -22,8 +22,10 @@ import json
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Self
 
+from palaver.core.files import iterate_lines
 from palaver.transfer.export_records import EXPORT_FORMAT
 from palaver.transfer.imported import ImportProblem, InvalidImport
+from palaver.transfer.reader_kit.export_files import close_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -92,20 +94,11 @@ def format_lines(records: Iterable[Record]) -> Iterator[bytes]:
 
 def read_lines(stream: BinaryIO) -> Iterator[NumberedRecord | BadLine]:
     """Read records from lines; at most one line is in memory. A line that is not valid becomes a `BadLine`."""
-    number = 0
-    while line := stream.readline(MAX_LINE_BYTES):
-        number += 1
-        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            _skip_line(stream)
+    for number, (_, line) in enumerate(iterate_lines(stream, MAX_LINE_BYTES), 1):
+        if line is None:
             yield BadLine(number, f"the line is longer than {MAX_LINE_BYTES} bytes")
-            continue
-        if line.strip():
+        elif line.strip():
             yield _parse_line(number, line)
-
-
-def _skip_line(stream: BinaryIO) -> None:
-    while (rest := stream.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
-        pass
 
 
 def _parse_line(number: int, line: bytes) -> NumberedRecord | BadLine:
@@ -139,11 +132,8 @@ class RecordStream:
         self._counts: dict[str, int] = {}
         self._bad_count = 0
         self._footer: Record | None = None
-        try:
+        with close_on_error(self._file):
             self.header = self._read_header()
-        except BaseException:
-            self._file.close()
-            raise
 
     def _read_header(self) -> Record:
         first = next(self._lines, None)

@@ -19,6 +19,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read
 from palaver.core.errors import NotAllowed, NotFound, PalaverError, StoreError
 from palaver.core.ids import PersonId
+from palaver.core.texts import say
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.transfer.imported import InvalidImport
@@ -85,7 +86,12 @@ class PersonalImports:
     async def upload(self, principal: Principal, name: str | None, chunks: AsyncIterator[bytes]) -> PersonalImport:
         """Receive a file and start to check it."""
         if principal.role is Role.GUEST:
-            raise NotAllowed("Guests can't import conversations. Ask an owner to make you a member.")
+            raise NotAllowed(
+                say(
+                    "transfer.guests_cant_import_conversations",
+                    "Guests can't import conversations. Ask an owner to make you a member.",
+                )
+            )
         upload = await self._uploads.receive(principal.person_id, name, chunks, self.max_bytes)
         self._start(upload)
         return self._describe(upload)

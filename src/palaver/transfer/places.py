@@ -12,7 +12,6 @@ from palaver.sessions import table as sessions
 from palaver.sessions.keys import DmScope, build_session_key
 from palaver.sessions.model import EndReason
 from palaver.transfer import import_rows
-from palaver.transfer.import_rows import insert_row
 from palaver.transfer.imported import InvalidImport
 
 if TYPE_CHECKING:
@@ -118,29 +117,22 @@ class PlaceFinder:
 
 def put_on_lane(tx: Transaction, place: Place, session_no: int, audience_no: int, now: int) -> bool:
     """Let the next message at the place continue this session, unless people have another conversation there."""
-    exists, current_no, has_messages = import_rows.list_lane_state(tx, place.key)
+    current_no, has_messages = import_rows.find_lane_session(tx, place.key)
     if has_messages:
         return current_no == session_no
-    if not exists:
-        columns = {
-            "key": place.key,
-            "session_no": session_no,
-            "source": encode_source(place.source),
-            "audience_no": audience_no,
-            "shared": int(place.shared),
-            "updated_at": now,
-        }
-        insert_row(tx, "lane", columns)
-    else:
-        tx.execute(
-            "UPDATE lane SET session_no = $2, audience_no = $3, updated_at = $4 WHERE key = $1",
-            place.key,
-            session_no,
-            audience_no,
-            now,
-        )
-        if current_no is not None:
-            sessions.end(tx, current_no, EndReason.SWITCHED, now)
+    tx.execute(
+        "INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at) VALUES ($1, $2, $3, $4, $5, $6)"
+        " ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no, audience_no = excluded.audience_no,"
+        " updated_at = excluded.updated_at",
+        place.key,
+        session_no,
+        encode_source(place.source),
+        audience_no,
+        int(place.shared),
+        now,
+    )
+    if current_no is not None:
+        sessions.end(tx, current_no, EndReason.SWITCHED, now)
     if place.source.chat_type is ChatType.DM:
         people.remember_dm_source(tx, place.source, None)
     return True

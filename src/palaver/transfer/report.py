@@ -65,6 +65,10 @@ class NoteList:
         if len(self.lines) < MAX_LISTED:
             self.lines.append(" ".join(line[:_MAX_LINE_CHARS].split()))
 
+    def extend(self, other: NoteList) -> None:
+        self.lines += other.lines[: MAX_LISTED - len(self.lines)]
+        self.count += other.count
+
     def to_dict(self) -> dict[str, Any]:
         return {"count": self.count, "listed": list(self.lines)}
 
@@ -85,6 +89,12 @@ class ImportReport:
 
     def add_problem(self, problem: ImportProblem) -> None:
         self.problems.add(f"{problem.where}: {problem.what}")
+
+    def extend(self, other: ImportReport) -> None:
+        """Add what another report counts and says."""
+        self.counts += other.counts
+        for notes, more in ((self.problems, other.problems), (self.folded, other.folded), (self.notes, other.notes)):
+            notes.extend(more)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-ready data."""
@@ -177,7 +187,7 @@ class Batch:
     def __init__(self, known: dict[tuple[str, object], Any]) -> None:
         self._known = known
         self.found: dict[tuple[str, object], Any] = {}
-        self.outcomes: list[Any] = []
+        self.report = ImportReport("")
 
     def get(self, kind: str, key: object) -> Any:
         """Return what a step of this batch or of an earlier one has found; None if none has."""
@@ -186,23 +196,6 @@ class Batch:
 
     def set(self, kind: str, key: object, value: Any) -> None:
         self.found[kind, key] = value
-
-    def add_outcome(self, outcome: Any) -> None:
-        """Add something to the report."""
-        self.outcomes.append(outcome)
-
-    def count(self, name: str, number: int = 1) -> None:
-        self.outcomes.append((name, number))
-
-    def add_note(self, text: str) -> None:
-        self.outcomes.append(ImportNote(text))
-
-
-@dataclass(frozen=True, slots=True)
-class ImportNote:
-    """An outcome that people should know about."""
-
-    text: str
 
 
 Step = Callable[["Transaction", Batch], None]
@@ -214,13 +207,13 @@ class WriteQueue:
     def __init__(
         self,
         engine: Engine,
-        on_outcome: Callable[[Any], None],
+        report: ImportReport,
         *,
         remembered: frozenset[str] = frozenset(),
         check: Callable[[Transaction], None] = lambda _tx: None,
     ) -> None:
         self._engine = engine
-        self._on_outcome = on_outcome
+        self._report = report
         self._remembered = remembered  # kinds of findings that later batches need
         self._check = check  # at the beginning of each transaction: raises if nothing may be written any more
         self._known: dict[tuple[str, object], Any] = {}
@@ -258,5 +251,4 @@ class WriteQueue:
         crash_point("import.batch_stored")
         self._steps, self._rows, self._chars = [], 0, 0
         self._known |= {key: value for key, value in batch.found.items() if key[0] in self._remembered}
-        for outcome in batch.outcomes:
-            self._on_outcome(outcome)
+        self._report.extend(batch.report)

@@ -5,6 +5,7 @@ What is here with the same id stays as it is. A line that is not valid is report
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.clock import from_micros, to_micros
@@ -21,14 +22,12 @@ from palaver.transfer.restore_people import PERSON, AudienceDirectory
 from palaver.transfer.restore_sessions import ATTACHMENT, EVENTS_PER_STEP, SessionRestore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from palaver.core.engines.base import Transaction
     from palaver.media.attachments import Attachments
     from palaver.sessions.store import SessionStore
     from palaver.transfer.own_format import Record
-    from palaver.transfer.report import Batch
 
 
 def restore_export(
@@ -46,7 +45,7 @@ def restore_export(
         size = stream.size
         for number, record in stream.read():
             try:
-                restore.add(number, record)
+                restore.add(record)
             except (InvalidRecord, InvalidInput) as error:
                 stream.report(number, str(error))
             if on_progress is not None:
@@ -67,7 +66,7 @@ class _DryRun:
         self._report = report
         self._audiences = AudienceDirectory()
 
-    def add(self, _number: int, record: Record) -> None:
+    def add(self, record: Record) -> None:
         kind = record["type"]
         if kind == "audience":
             self._audiences.add(record)
@@ -78,11 +77,10 @@ class _DryRun:
         is_here = self._engine.run(Read(lambda tx: has_row(tx, kind, exported.key, value)))
         if kind == "session":
             self._read_session(record, is_here=is_here)
+            return
         if kind == "attachment":
-            for _ in self._stream.take_chunks(value):
-                pass
-        if kind != "session":
-            self._report.count("unchanged" if is_here else exported.report_kind)
+            deque(self._stream.take_chunks(value), maxlen=0)
+        self._report.count("unchanged" if is_here else exported.report_kind)
 
     def _read_session(self, record: Record, *, is_here: bool) -> None:
         session = SessionRestore(record, self._audiences, 0)
@@ -113,10 +111,10 @@ class _Restore:
         self._stream = stream
         self._report = report
         self._audiences = AudienceDirectory()
-        self._queue = WriteQueue(store.engine, self._add_outcome, remembered=restore_sessions.REMEMBERED)
+        self._queue = WriteQueue(store.engine, report, remembered=restore_sessions.REMEMBERED)
         self._now = to_micros(store.clock.now())
 
-    def add(self, number: int, record: Record) -> None:
+    def add(self, record: Record) -> None:
         """Write one record, with the lines that belong to it."""
         match record["type"]:
             case "audience":
@@ -124,7 +122,7 @@ class _Restore:
             case "person":
                 self._queue.add(restore_people.make_person_step(record, self._audiences), rows=5)
             case "attachment":
-                self._add_attachment(number, record)
+                self._add_attachment(record)
             case "session":
                 self._add_session(record)
             case "usage":
@@ -136,14 +134,6 @@ class _Restore:
 
     def finish(self) -> None:
         self._queue.flush()
-
-    def _add_outcome(self, outcome: Any) -> None:
-        if isinstance(outcome, tuple):
-            self._report.count(*outcome)
-        elif " " in outcome:
-            self._report.notes.add(outcome)
-        else:
-            self._report.count(outcome)
 
     # -- sessions ------------------------------------------------------------------------------------------
 
@@ -159,7 +149,7 @@ class _Restore:
                 self._stream.report(number, str(error))
                 continue
             rows.append(row)
-            chars += len(row.content or "") + len(row.body or "")
+            chars += row.size
             if len(rows) >= EVENTS_PER_STEP or chars >= 500_000:
                 self._queue.add(session.make_events_step(rows), rows=len(rows), chars=chars)
                 rows, chars = [], 0
@@ -183,52 +173,41 @@ class _Restore:
 
     # -- files ---------------------------------------------------------------------------------------------
 
-    def _add_attachment(self, number: int, record: Record) -> None:
+    def _add_attachment(self, record: Record) -> None:
         values = decode_columns(EXPORTED_TABLES["attachment"].fields, record)
         file_person = check_text("person", record.get("person"))
-        attachment_id = self._check_attachment_id(values["id"])
+        try:
+            attachment_id = parse_attachment_id(values["id"])
+        except AttachmentNotFound:
+            raise InvalidRecord(f"id: {values['id'][:40]!r} is not the id of a file", key="id") from None
         self._queue.flush()  # the people before it are here now
-        existing = self._store.engine.run(
-            Read(lambda tx: find_value(tx, "attachment", "no", {"id": attachment_id, "sha256": values["sha256"]}))
-        )
+        same = {"id": attachment_id, "sha256": values["sha256"]}
+        is_here = self._store.engine.run(Read(lambda tx: find_value(tx, "attachment", "no", same))) is not None
         chunks = self._stream.take_chunks(attachment_id)
-        if existing is not None or self._attachments is None:
-            for _ in chunks:
-                pass
-            if existing is None:
-                self._stream.report(number, "files can't be stored here")
-            else:
-                self._queue.add(lambda _tx, batch: self._remember_file(batch, attachment_id, existing))
-            return
+        try:
+            if not is_here:
+                self._store_file(values, file_person, chunks)
+        finally:
+            deque(chunks, maxlen=0)  # also those of a file that is left out
+        self._queue.add(
+            lambda tx, batch: batch.set(ATTACHMENT, attachment_id, find_value(tx, "attachment", "no", same))
+        )
+
+    def _store_file(self, values: dict[str, Any], file_person: str, chunks: Iterator[bytes]) -> None:
+        if self._attachments is None:
+            raise InvalidRecord("files can't be stored here")
         person_id = self._queue.find(PERSON, file_person) or self._find_fallback_person()
         if person_id is None:
-            for _ in chunks:
-                pass
             raise InvalidRecord("its sender is not in this file", key="person")
         created_at = from_micros(values["created_at"])
         attachment = Attachment(**values | {"person_id": PersonId(person_id), "created_at": created_at})
         try:
             self._attachments.restore(attachment, chunks)
         except (InvalidInput, AttachmentTooLarge) as error:
-            for _ in chunks:
-                pass
             raise InvalidRecord(str(error)) from None
         self._report.count("files")
-        self._queue.add(lambda tx, batch: self._find_file(tx, batch, attachment_id))
 
     def _find_fallback_person(self) -> str | None:
         """Return whose file it is if its sender was not exported: the person whose export this is."""
         person = self._stream.header.get("person")
         return self._queue.find(PERSON, person) if isinstance(person, str) else None
-
-    def _check_attachment_id(self, text: str) -> str:
-        try:
-            return parse_attachment_id(text)
-        except AttachmentNotFound:
-            raise InvalidRecord(f"id: {text[:40]!r} is not the id of a file", key="id") from None
-
-    def _find_file(self, tx: Transaction, batch: Batch, attachment_id: str) -> None:
-        self._remember_file(batch, attachment_id, find_value(tx, "attachment", "no", {"id": attachment_id}))
-
-    def _remember_file(self, batch: Batch, attachment_id: str, number: int) -> None:
-        batch.set(ATTACHMENT, attachment_id, number)

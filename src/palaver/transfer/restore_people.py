@@ -105,7 +105,7 @@ def make_person_step(record: Record, audiences: AudienceDirectory) -> Step:
         existing = _find_person(tx, file_id, accounts)
         if existing is not None:
             batch.set(PERSON, file_id, existing)
-            batch.add_outcome("unchanged")
+            batch.report.count("unchanged")
             return
         batch.set(PERSON, file_id, file_id)
         audience_no = people.create_audience(tx, columns["created_at"])
@@ -113,7 +113,7 @@ def make_person_step(record: Record, audiences: AudienceDirectory) -> Step:
         values = columns | {"audience_no": audience_no, "merged_into": survivor}
         if columns["role"] == Role.OWNER and _has_other_owner(tx, batch):
             values["role"] = Role.MEMBER.value
-            batch.add_outcome(f"{columns['name']!r} was an owner there, and is a member here.")
+            batch.report.notes.add(f"{columns['name']!r} was an owner there, and is a member here.")
         insert_row(tx, "person", values)
         if ref is not None:
             batch.set(AUDIENCE, ref, audience_no)
@@ -125,7 +125,7 @@ def make_person_step(record: Record, audiences: AudienceDirectory) -> Step:
                 for sender_id in sender_ids:
                     main = {"platform": identity["platform"], "main_id": identity["account"]}
                     insert_row_if_new(tx, "sender_id", sender_id | main)
-        batch.add_outcome("people")
+        batch.report.count("people")
 
     return run
 
@@ -153,7 +153,7 @@ def _read_account(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[
 def find_owner(tx: Transaction, batch: Batch, file_id: str) -> PersonId | None:
     """Return who owns here what belongs to a person of the file: they may have linked their accounts since."""
     person_id = batch.get(PERSON, file_id)
-    return None if person_id is None else import_rows.find_merged_survivor(tx, person_id) or PersonId(person_id)
+    return None if person_id is None else people.find_survivor(tx, PersonId(person_id)) or PersonId(person_id)
 
 
 def get_list(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

@@ -18,9 +18,10 @@ from palaver.jobs.schedule import load_zone, read_schedule
 from palaver.memory import table as memories
 from palaver.memory.model import build_memory_key
 from palaver.prompts import table as saved_prompts
+from palaver.prompts.model import PROMPT_FIELDS
 from palaver.sessions.lanes_table import MOVE_EXPORT
 from palaver.transfer.export_records import EXPORTED_TABLES, InvalidRecord, check_text, decode_columns
-from palaver.transfer.import_rows import find_value, has_row, insert_row, insert_row_if_new
+from palaver.transfer.import_rows import find_session_no, find_value, has_row, insert_row, insert_row_if_new
 from palaver.transfer.restore_people import PERSON, PROJECT, AudienceDirectory, find_owner, get_list
 
 if TYPE_CHECKING:
@@ -61,14 +62,10 @@ def make_step(record: Record, audiences: AudienceDirectory) -> Step:
             bool(same) and find_value(tx, exported.table, "1", same) is not None
         )
         is_new = not is_here and insert_row_if_new(tx, exported.table, values)
-        batch.add_outcome(exported.report_kind if is_new else "unchanged")
+        batch.report.count(exported.report_kind if is_new else "unchanged")
         finish(tx, batch, values, is_new)
 
     return run
-
-
-def find_session_no(tx: Transaction, session_id: str | None) -> int | None:
-    return None if session_id is None else find_value(tx, "session", "no", {"id": session_id})
 
 
 def get_optional_text(record: Mapping[str, Any], key: str) -> str | None:
@@ -84,7 +81,7 @@ def _clean_name(columns: Columns) -> None:
 
 
 def _clean_prompt(columns: Columns) -> None:
-    columns |= saved_prompts.clean_fields({name: columns[name] for name in saved_prompts.PROMPT_FIELDS})
+    columns |= saved_prompts.clean_fields({name: columns[name] for name in PROMPT_FIELDS})
 
 
 def _add_text_key(columns: Columns) -> None:
@@ -177,7 +174,7 @@ def _remember_project(tx: Transaction, batch: Batch, values: Columns, _is_new: b
 def _warn_of_active_job(_tx: Transaction, batch: Batch, values: Columns, is_new: bool) -> None:
     if is_new and values["state"] == JobState.ACTIVE:
         name = values["name"]
-        batch.add_outcome(f"The job “{name}” is active here. Pause it where it comes from, or it runs twice.")
+        batch.report.notes.add(f"The job “{name}” is active here. Pause it where it comes from, or it runs twice.")
 
 
 def _add_moves(tx: Transaction, lane_key: str, moves: list[tuple[Columns, str, str]]) -> None:

@@ -17,10 +17,10 @@ from palaver.sessions import hidden_ranges as read_marks, table as sessions, usa
 from palaver.sessions.events import EventKind
 from palaver.transfer import import_rows, imports_table as imports
 from palaver.transfer.export_records import InvalidRecord, check_text, decode_columns, decode_fields, get_event_fields
-from palaver.transfer.import_rows import EventRow, find_value, insert_row, insert_row_if_new
+from palaver.transfer.import_rows import EventRow, find_session_no, find_value, insert_row, insert_row_if_new
 from palaver.transfer.imports_table import ItemKey
 from palaver.transfer.restore_people import AUDIENCE, PERSON, PROJECT, AudienceDirectory, get_list
-from palaver.transfer.restore_rows import find_session_no, get_optional_text
+from palaver.transfer.restore_rows import get_optional_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,11 +67,11 @@ class SessionRestore:
     def start(self, tx: Transaction, batch: Batch) -> None:
         """Insert the session, unless it is here; remember its number if there is something to write."""
         item = imports.find(tx, self._key)
-        no = find_value(tx, "session", "no", {"id": self.id})
+        no = find_session_no(tx, self.id)
         if item is not None and no is None:
-            batch.add_outcome("deleted")
+            batch.report.count("deleted")
         elif no is not None and (item is None or item.is_done):
-            batch.add_outcome("unchanged")
+            batch.report.count("unchanged")
         elif no is not None:
             batch.set(SESSION, CURRENT, (self.id, no))
         else:
@@ -144,7 +144,7 @@ class SessionRestore:
         if title is not None:
             free = import_rows.set_free_title(tx, no, title, is_own_format=True)
             if free != title:
-                batch.add_outcome(f"The title “{title}” is taken here: the conversation is now “{free}”.")
+                batch.report.notes.add(f"The title “{title}” is taken here: the conversation is now “{free}”.")
         file_nos = (batch.get(ATTACHMENT, each) for each in self._attachments)
         attachments.use_in_session(tx, no, [each for each in file_nos if each is not None])
         for file_person, mark in self._marks:
@@ -154,8 +154,8 @@ class SessionRestore:
         imports.save_progress(
             tx, self._key, entry_count=self._event_count, digest="", last_seq=self._last_seq, is_done=True
         )
-        batch.add_outcome(("conversations", 1))
-        batch.add_outcome(("messages", self._message_count))
+        batch.report.count("conversations")
+        batch.report.count("messages", self._message_count)
 
 
 def _read_session(record: Record) -> dict[str, Any]:

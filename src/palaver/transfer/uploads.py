@@ -27,15 +27,15 @@ from palaver.core.errors import LimitReached, NotFound, StoreFull, StoreUnavaila
 from palaver.core.files import check_room, write_file_atomically
 from palaver.sessions.speech import clean_file_name
 from palaver.transfer.imported import InvalidImport
+from palaver.transfer.reader_kit.export_files import is_sqlite_file, open_export
 from palaver.transfer.readers import PALAVER, get_manifests
-from palaver.transfer.readers.archive import is_sqlite_file, open_export
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator
 
     from palaver.core.clock import Clock
     from palaver.core.ids import PersonId
-    from palaver.transfer.readers.archive import ExportFiles
+    from palaver.transfer.reader_kit.export_files import ExportFiles
 
 
 UPLOADS_FOLDER: Final = "imports"  # in the home folder

@@ -25,8 +25,6 @@ FAILURE_FACTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerEnded:
-    """The end of an answer."""
-
     state: TurnState = TurnState.DONE
     error: str = ""  # why it was not completed, in English
     facts: Mapping[str, Any] = field(default_factory=dict)  # the code of the error, or the reason, and their details
@@ -34,7 +32,6 @@ class AnswerEnded:
 
 
 def explain_error(error: BaseException, timeout: timedelta, *, timed_out: bool) -> AnswerEnded:
-    """Return the end of an answer whose agent raised `error`."""
     if timed_out:
         return explain_interruption(InterruptReason.TIMED_OUT, timeout)
     if isinstance(error, AgentError | NothingToDo | InvalidInput | StoreError):

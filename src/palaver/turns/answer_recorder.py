@@ -94,7 +94,7 @@ def finish_turn(
     is_stopped = facts["reason"] == InterruptReason.STOPPED
     stopper_id = turn_leases.find_stopper(tx, lease) if is_stopped else None
     turn_leases.end_turn(tx, lease, state, now, error)
-    turn_leases.delete(tx, lease.turn_no)
+    turn_leases.delete_draft(tx, lease.turn_no)
     used = call_records.add_usage_by_model([*call_records.take_run_usage(tx, lease), *usages])
     unrecorded = [replace(each, turn_id=lease.turn_id) for each in used]
     if messages:

@@ -75,7 +75,16 @@ class ExpiryWatcher:
 
     def _start_loop(self) -> None:
         if self._loop is None and self._has_started and self._policies:
-            self._loop = asyncio.create_task(self._run_loop(), name="palaver-expiry")
+            self._loop = asyncio.create_task(
+                run_poll_loop(
+                    self.run_once,
+                    self._wake_event,
+                    is_stopped=lambda: self._is_stopping,
+                    log=log,
+                    failure_event="expiry_failed",
+                ),
+                name="palaver-expiry",
+            )
 
     def reload_policies(self) -> None:
         """Apply the reset policies of the store. With other policies, all is looked at again."""
@@ -99,15 +108,6 @@ class ExpiryWatcher:
     def wake(self) -> None:
         """Look now for expired sessions."""
         self._wake_event.set()
-
-    async def _run_loop(self) -> None:
-        await run_poll_loop(
-            self.run_once,
-            self._wake_event,
-            is_stopped=lambda: self._is_stopping,
-            log=log,
-            failure_event="expiry_failed",
-        )
 
     async def run_once(self) -> float:
         """End what has expired, if this process is the one to do it; return the seconds until the next time."""
@@ -148,7 +148,7 @@ class ExpiryWatcher:
 
     async def _iterate_silent_sessions(self, now: datetime) -> AsyncIterator[int]:
         """Yield the numbers of open sessions that have become silent for long enough since the last time."""
-        for place_type in await self._list_place_types():
+        for place_type in await self._store.engine.arun(Read(_list_place_types)):
             for policy in self._policies:
                 cutoff = to_micros(compute_reset_cutoff(policy, now) or now)
                 key = policy, place_type
@@ -163,10 +163,6 @@ class ExpiryWatcher:
                         break
                     if not await self._take_lease():
                         return
-
-    async def _list_place_types(self) -> list[PlaceType]:
-        found = await self._store.engine.arun(Read(expiry.list_place_types))
-        return [place_type for place_type in found if place_type.platform not in MULTI_SESSION_PLATFORMS]
 
     async def _read_batch(self, place_type: PlaceType, after: Position, cutoff: int) -> list[expiry.OpenSession]:
         read = Read(lambda tx: expiry.list_open_sessions(tx, place_type, after, cutoff, SESSIONS_PER_READ))
@@ -203,9 +199,7 @@ class ExpiryWatcher:
         """Return the seconds until the next session may expire."""
         now = self._store.clock.now()
         wait = MAX_WAIT_SECONDS
-        for place_type in expiry.list_place_types(tx):
-            if place_type.platform in MULTI_SESSION_PLATFORMS:
-                continue
+        for place_type in _list_place_types(tx):
             for policy in self._policies:
                 since = to_micros(compute_reset_cutoff(policy, now) or now)
                 activity = expiry.find_first_activity(tx, place_type, since)
@@ -213,3 +207,7 @@ class ExpiryWatcher:
                 if due_at is not None:
                     wait = min(wait, (due_at - now).total_seconds())
         return max(wait, MIN_WAIT_SECONDS)
+
+
+def _list_place_types(tx: Transaction) -> list[PlaceType]:
+    return [each for each in expiry.list_place_types(tx) if each.platform not in MULTI_SESSION_PLATFORMS]

@@ -274,7 +274,7 @@ class MemoryTurnRunner:
     """Claims memory turns and runs them, if the operator has turned learning on."""
 
     def __init__(self, get_dependencies: Callable[[], RunDependencies]) -> None:
-        self._get_dependencies = get_dependencies
+        self._get_dependencies = get_dependencies  # what depends on the settings, as they are now
         self._engine = get_dependencies().store.engine
         self._owner = create_lease_owner()
         self._wake_event = asyncio.Event()
@@ -282,21 +282,24 @@ class MemoryTurnRunner:
         self._loop: asyncio.Task[None] | None = None
         self._has_started = False
 
-    @property
-    def _dependencies(self) -> RunDependencies:
-        """What depends on the settings, as they are now."""
-        return self._get_dependencies()
-
     async def start(self) -> None:
-        """Start to look for memory turns."""
         self._has_started = True
-        self._dependencies.feed.add_work_listener(self.wake)
+        self._get_dependencies().feed.add_work_listener(self.wake)
         self._start_loop()
 
     def _start_loop(self) -> None:
         can_start = self._loop is None and self._has_started and not self._is_stopping
-        if can_start and self._dependencies.rules.memory.learn:
-            self._loop = asyncio.create_task(self._run_loop(), name="palaver-memory-turns")
+        if can_start and self._get_dependencies().rules.memory.learn:
+            self._loop = asyncio.create_task(
+                run_poll_loop(
+                    self._poll,
+                    self._wake_event,
+                    is_stopped=lambda: self._is_stopping,
+                    log=log,
+                    failure_event="memory_turn_claim_failed",
+                ),
+                name="palaver-memory-turns",
+            )
 
     def wake(self) -> None:
         """Look now for memory turns, if learning is on."""
@@ -311,18 +314,9 @@ class MemoryTurnRunner:
             await asyncio.gather(self._loop, return_exceptions=True)
             self._loop = None
 
-    async def _run_loop(self) -> None:
-        await run_poll_loop(
-            self._poll,
-            self._wake_event,
-            is_stopped=lambda: self._is_stopping,
-            log=log,
-            failure_event="memory_turn_claim_failed",
-        )
-
     async def _poll(self) -> float:
         """Run the next memory turn, if there is one; return the seconds until the next look."""
-        if not self._dependencies.rules.memory.learn:  # switched off since
+        if not self._get_dependencies().rules.memory.learn:  # switched off since
             return POLL_SECONDS
         await self._fail_orphans()
         if not await self._engine.arun(Read(memory_turns.has_queued, is_quick=True)):
@@ -361,17 +355,17 @@ class MemoryTurnRunner:
             outcome.error = str(error)
         except TimeoutError:
             outcome.error = f"It took longer than {TURN_TIMEOUT_SECONDS:g} seconds."
-        except Exception:
+        except Exception:  # a driver raises anything: the row has to end, and the loop to go on
             log.exception("memory_turn_failed", extra={"session_no": turn.session_no})
             outcome.error = "An unexpected error, see the log of the server."
         await self._end(turn, outcome)
 
     async def _learn(self, turn: MemoryTurn, outcome: _Outcome) -> None:
         """Let the model of the conversation look through what people wrote."""
-        agent = self._dependencies.agent
+        agent = self._get_dependencies().agent
         if not (agent.can_write_titles or agent.model == DEMO_MODEL):  # too small for titles, too small for this
             raise AgentUnavailable(CANNOT_LEARN_ERROR)
-        material = await self._engine.arun(Read(lambda tx: load_material(tx, self._dependencies, turn)))
+        material = await self._engine.arun(Read(lambda tx: load_material(tx, self._get_dependencies(), turn)))
         outcome.material = material
         if material is None or not material.statements:
             return
@@ -379,11 +373,11 @@ class MemoryTurnRunner:
             material.known,
             person_id=turn.person_id,
             session_id=material.session_id,
-            max_memories=self._dependencies.rules.memory.max_memories,
-            now=self._dependencies.store.clock.now(),
+            max_memories=self._get_dependencies().rules.memory.max_memories,
+            now=self._get_dependencies().store.clock.now(),
         )
         tools = (make_remember_tool(learned), make_recall_tool(learned))
-        outcome.meter = self._dependencies.budgets.make_meter(material.work, CallPurpose.MEMORY)
+        outcome.meter = self._get_dependencies().budgets.make_meter(material.work, CallPurpose.MEMORY)
         request = AgentRequest(
             instructions=LEARNING_INSTRUCTIONS,
             messages=build_learning_messages(material.statements, material.known),
@@ -396,7 +390,7 @@ class MemoryTurnRunner:
 
     async def _ask_model(self, request: AgentRequest, outcome: _Outcome) -> None:
         call_count = 0
-        run = self._dependencies.agent.run(request)
+        run = self._get_dependencies().agent.run(request)
         async with contextlib.aclosing(run) as agent_events:  # type: ignore[type-var]
             async for event in agent_events:
                 if isinstance(event, UsageReport) and not event.is_recorded:
@@ -427,4 +421,4 @@ class MemoryTurnRunner:
             log.info("memory_turn_done", extra=facts | {"count": count})
 
     def _now(self) -> int:
-        return to_micros(self._dependencies.store.clock.now())
+        return to_micros(self._get_dependencies().store.clock.now())

@@ -112,8 +112,6 @@ def build_instructions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestBuilder:
-    """Builds requests for one turn."""
-
     dependencies: RunDependencies
     lease: TurnLease
     wrap_tool: Callable[[Tool], Tool]  # applied to every tool of the request

@@ -67,8 +67,6 @@ log = logging.getLogger(__name__)
 
 
 class Run:
-    """A turn that this process runs."""
-
     def __init__(self, dependencies: RunDependencies, lease: TurnLease) -> None:
         self.lease = lease
         self.task: asyncio.Task[None] | None = None
@@ -351,14 +349,12 @@ class Run:
                 has_failed = True
                 await asyncio.sleep(END_RETRY_SECONDS)
             except LeaseLost:  # perhaps because it was stored when the connection broke
-                if not has_failed or not await self._engine.arun(Read(partial(self._is_end_stored, now=now))):
+                has_ended = partial(turn_leases.has_ended_at, lease=self.lease, ended_at=now)
+                if not has_failed or not await self._engine.arun(Read(has_ended)):
                     raise
                 return
             else:
                 return
-
-    def _is_end_stored(self, tx: Transaction, now: int) -> bool:
-        return turn_leases.has_ended_at(tx, self.lease, now)
 
     def _finish(self, tx: Transaction, end: AnswerEnded, now: int) -> None:
         messages = [] if self.lease.kind is TurnKind.COMPACT else self._recorder.build_answer(end.state)

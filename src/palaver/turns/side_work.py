@@ -89,14 +89,9 @@ class TitleWriter:
     """Makes titles in background tasks."""
 
     def __init__(self, get_dependencies: Callable[[], RunDependencies]) -> None:
-        self._get_dependencies = get_dependencies
+        self._get_dependencies = get_dependencies  # what depends on the settings, as they are now
         self._engine = get_dependencies().store.engine
         self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def _dependencies(self) -> RunDependencies:
-        """What depends on the settings, as they are now."""
-        return self._get_dependencies()
 
     def handle_ended_run(self, run: Run) -> None:
         """Start to make a title if this was the first answer of a conversation."""
@@ -113,8 +108,8 @@ class TitleWriter:
 
     def _is_wanted(self, run: Run) -> bool:
         return (
-            self._dependencies.rules.model_titles
-            and self._dependencies.agent.can_write_titles
+            self._get_dependencies().rules.model_titles
+            and self._get_dependencies().agent.can_write_titles
             and run.end_state is TurnState.DONE
             and run.lease.kind is not TurnKind.COMPACT
             and run.lease.input_seq <= MAX_INPUT_SEQ
@@ -133,13 +128,13 @@ class TitleWriter:
             )
             if may_ask:  # the messages are read outside the write, because they may be long
                 request = await self._engine.arun(Read(lambda tx: self._build_request(tx, lease)))
-                meter = self._dependencies.budgets.make_meter(lease, CallPurpose.TITLE)
+                meter = self._get_dependencies().budgets.make_meter(lease, CallPurpose.TITLE)
                 await self._ask_model(lease, replace(request, meter=meter), meter)
         except PalaverError as error:  # the first words stay
             log.info("title_not_made", extra=facts | {"error": str(error)})
         except TimeoutError:
             log.info("title_not_made", extra=facts | {"error": "timeout"})
-        except Exception:
+        except Exception:  # a driver raises anything, and nothing awaits this task
             log.exception("title_not_made", extra=facts)
 
     def _build_request(self, tx: Transaction, lease: TurnLease) -> AgentRequest:
@@ -154,7 +149,7 @@ class TitleWriter:
             messages=[
                 {"role": "user", "content": f"User: {texts['user']}\n\nAssistant: {texts['assistant']}\n\nTitle?"}
             ],
-            model=load_turn_choices(tx, self._dependencies, lease.person_id, settings).model,
+            model=load_turn_choices(tx, self._get_dependencies(), lease.person_id, settings).model,
             max_tokens=MAX_TITLE_TOKENS,
         )
 
@@ -163,7 +158,7 @@ class TitleWriter:
         reports: list[UsageReport] = []
         try:
             async with asyncio.timeout(TITLE_TIMEOUT_SECONDS):
-                run = self._dependencies.agent.run(request)
+                run = self._get_dependencies().agent.run(request)
                 async with contextlib.aclosing(run) as agent_events:  # type: ignore[type-var]
                     async for event in agent_events:
                         if isinstance(event, TextDelta):
@@ -181,7 +176,7 @@ class TitleWriter:
     ) -> None:
         if title is None and not usages and not call_ids:
             return
-        now = to_micros(self._dependencies.store.clock.now())
+        now = to_micros(self._get_dependencies().store.clock.now())
 
         def write(tx: Transaction) -> None:
             record_side_usage(tx, lease, call_ids, usages, now)

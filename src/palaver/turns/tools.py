@@ -100,16 +100,22 @@ class Toolbox:
         self._engine = engine
         self._clock = clock
         self._rules = rules
-        self._make_jobs = make_jobs  # None: there is no schedule toolset
-        self._make_messages = make_messages  # None: there is no messaging toolset
-        self._web_access = web_access  # None: there is no web toolset
         self._toolset_builders: dict[str, Callable[[ToolContext], tuple[Tool, ...]]] = {
             HISTORY_TOOLSET: self._build_history_tools,
             MEMORY_TOOLSET: self._build_memory_tools,
-            SCHEDULE_TOOLSET: self._build_schedule_tools,
-            MESSAGING_TOOLSET: self._build_messaging_tools,
-            WEB_TOOLSET: self._build_web_tools,
         }
+        if make_jobs is not None:
+            self._toolset_builders[SCHEDULE_TOOLSET] = lambda context: schedule.make_schedule_tools(
+                make_jobs(context.principal, context.session_row, context.lease)
+            )
+        if make_messages is not None:
+            self._toolset_builders[MESSAGING_TOOLSET] = lambda context: messaging.make_messaging_tools(
+                make_messages(context.principal, context.session_row, context.lease)
+            )
+        if web_access is not None:
+            self._toolset_builders[WEB_TOOLSET] = lambda context: web.make_web_tools(
+                web_access, context.principal.person_id
+            )
 
     def list_palaver_tools(
         self,
@@ -133,10 +139,12 @@ class Toolbox:
             if name in toolsets.PUBLIC_TOOLSETS
             else self._guard_tool(limit_results(tool), principal, session_row)
             for name in self._list_toolset_names(principal, session_row, (), granted)
-            if name not in disabled
+            if name not in disabled and name in self._toolset_builders
             for tool in self._toolset_builders[name](context)
         )
-        return (*tools, *self._build_run_tools(context))
+        if principal.job_id is None or lease is None:
+            return tools
+        return (*tools, *schedule.make_run_tools(RunReports(self._engine, lease)))
 
     def _list_toolset_names(
         self, principal: Principal, session_row: SessionRow, servers: Iterable[str], granted: Collection[str] | None
@@ -209,29 +217,6 @@ class Toolbox:
                 max_memories=self._rules.memory.max_memories,
             )
         )
-
-    def _build_schedule_tools(self, context: ToolContext) -> tuple[Tool, ...]:
-        if self._make_jobs is None:
-            return ()
-        return schedule.make_schedule_tools(self._make_jobs(context.principal, context.session_row, context.lease))
-
-    def _build_messaging_tools(self, context: ToolContext) -> tuple[Tool, ...]:
-        if self._make_messages is None:
-            return ()
-        return messaging.make_messaging_tools(
-            self._make_messages(context.principal, context.session_row, context.lease)
-        )
-
-    def _build_web_tools(self, context: ToolContext) -> tuple[Tool, ...]:
-        if self._web_access is None:
-            return ()
-        return web.make_web_tools(self._web_access, context.principal.person_id)
-
-    def _build_run_tools(self, context: ToolContext) -> tuple[Tool, ...]:
-        """Build the tools that only a run of a job has."""
-        if context.principal.job_id is None or context.lease is None:
-            return ()
-        return schedule.make_run_tools(RunReports(self._engine, context.lease))
 
     def _guard_tool(self, tool: Tool, principal: Principal, session_row: SessionRow) -> Tool:
         """Let the tool fail, when it is used, if its result could be read by people who may not see it."""

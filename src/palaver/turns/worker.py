@@ -77,7 +77,8 @@ def claim_turns(
                 claimed.append(lease)
             else:
                 has_refused = True
-                _end_unanswered(tx, config, lease, now)
+                end = explain_interruption(InterruptReason.ACCESS_ENDED)  # it is in the log, and is not sent to them
+                finish_turn(tx, config, replace(lease, address=None), (), (), end, now)
     return claimed
 
 
@@ -85,13 +86,6 @@ def _can_be_answered(tx: Transaction, lease: TurnLease, rules: TurnRules) -> boo
     if lease.person_id is None or lease.person_role not in {None, Role.GUEST}:
         return True  # the platform does not tell people apart, or they may talk to the agent everywhere
     return access.can_guest_be_answered(tx, lease.person_id, lease.address, rules)
-
-
-def _end_unanswered(tx: Transaction, config: GatewayConfig, lease: TurnLease, now: int) -> None:
-    """End a turn whose sender has no access; the reason is in the log, and nothing is sent to them."""
-    finish_turn(
-        tx, config, replace(lease, address=None), (), (), explain_interruption(InterruptReason.ACCESS_ENDED), now
-    )
 
 
 def recover_orphans(tx: Transaction, config: GatewayConfig, now: int) -> int:
@@ -111,7 +105,7 @@ def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: in
     if action is CrashedTurnAction.RETRY:
         delay = timedelta(0) if orphan.has_begun else compute_requeue_delay(lease.attempt)
         turn_leases.requeue_turn(tx, lease, crash_count, now + delay // timedelta(microseconds=1) if delay else 0)
-        turn_leases.delete(tx, lease.turn_no)
+        turn_leases.delete_draft(tx, lease.turn_no)
         return
     if action is CrashedTurnAction.FAIL:
         end = AnswerEnded(state=TurnState.FAILED, error=TOO_MANY_CRASHES_REASON.format(count=crash_count))
@@ -125,7 +119,7 @@ def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) ->
     """Load what a dead worker had stored of its answer; only the text, if its driver wrote what the log cannot hold."""
     if lease.kind is TurnKind.COMPACT:
         return []
-    draft = turn_leases.load(tx, lease)
+    draft = turn_leases.load_draft(tx, lease)
     try:
         fields = build_turn_messages(draft.get_pieces_since(START_POSITION))
         return build_messages([message | {"answers": lease.input_seq} for message in fields], state)
@@ -134,12 +128,10 @@ def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) ->
 
 
 class TurnWorker:
-    """Runs the queued turns."""
-
     def __init__(
         self, get_dependencies: Callable[[], RunDependencies], *, on_change: Callable[[], None] = lambda: None
     ) -> None:
-        self._get_dependencies = get_dependencies
+        self._get_dependencies = get_dependencies  # what depends on the settings, as they are now
         self._engine = get_dependencies().store.engine
         self._title_writer = TitleWriter(get_dependencies)
         self._owner = create_lease_owner()
@@ -151,17 +143,22 @@ class TurnWorker:
         self._upkeep_loops: list[asyncio.Task[None]] = []
         self._on_change = on_change  # called when there may be something to send
 
-    @property
-    def _dependencies(self) -> RunDependencies:
-        """What depends on the settings, as they are now."""
-        return self._get_dependencies()
-
     async def start(self) -> None:
         """Recover the turns of dead workers, then start to claim turns."""
         await self.recover_orphans()
-        await self._dependencies.budgets.recover_calls()
-        self._dependencies.feed.add_work_listener(self.wake)
-        self._claim_loop = asyncio.create_task(self._run_claim_loop(), name="palaver-turns")
+        await self._get_dependencies().budgets.recover_calls()
+        self._get_dependencies().feed.add_work_listener(self.wake)
+        self._claim_loop = asyncio.create_task(
+            run_poll_loop(
+                self._poll,
+                self._wake_event,
+                is_stopped=lambda: self._is_stopping,
+                log=log,
+                failure_event="turn_claim_failed",
+                kind=WorkKind.TURN,
+            ),
+            name="palaver-turns",
+        )
         self._upkeep_loops = [
             asyncio.create_task(self._run_draft_loop(), name="palaver-drafts"),
             asyncio.create_task(self._run_lease_loop(), name="palaver-leases"),
@@ -174,7 +171,6 @@ class TurnWorker:
 
     @property
     def running_count(self) -> int:
-        """The number of turns that this process is running."""
         return len(self._runs)
 
     async def stop(self, grace_seconds: float = 20.0) -> None:
@@ -211,7 +207,7 @@ class TurnWorker:
 
         def release(tx: Transaction) -> None:
             turn_leases.release_turn(tx, run.lease)
-            turn_leases.delete(tx, run.lease.turn_no)
+            turn_leases.delete_draft(tx, run.lease.turn_no)
 
         crash_point("turn.before_release")
         try:
@@ -225,19 +221,9 @@ class TurnWorker:
 
     # -- claiming and running ------------------------------------------------------------------------------
 
-    async def _run_claim_loop(self) -> None:
-        await run_poll_loop(
-            self._poll,
-            self._wake_event,
-            is_stopped=lambda: self._is_stopping,
-            log=log,
-            failure_event="turn_claim_failed",
-            kind=WorkKind.TURN,
-        )
-
     async def _poll(self) -> float:
         """Start the turns that may run and stop those that people want stopped; return the seconds until the next."""
-        rules = self._dependencies.rules
+        rules = self._get_dependencies().rules
         now = self._now()
         is_reserved = any(run.lease.runs_alone for run in self._runs.values())
         claim_request = turn_leases.ClaimRequest(
@@ -250,7 +236,7 @@ class TurnWorker:
         )
 
         def claim(tx: Transaction) -> turn_leases.WorkSummary:
-            claimed = claim_turns(tx, self._dependencies.store.config, rules, claim_request, now)
+            claimed = claim_turns(tx, self._get_dependencies().store.config, rules, claim_request, now)
             return replace(turn_leases.find_work(tx, self._owner, now), claimed=claimed)
 
         def try_without_write(tx: Transaction) -> turn_leases.WorkSummary | None:
@@ -261,8 +247,8 @@ class TurnWorker:
         work = await self._engine.arun(Write(claim, read_first=try_without_write, is_quick=True))
         for lease in work.claimed:
             crash_point("turn.claimed")
-            run = Run(self._dependencies, lease)
-            run.release_agent = self._dependencies.acquire_agent()
+            run = Run(self._get_dependencies(), lease)
+            run.release_agent = self._get_dependencies().acquire_agent()
             self._runs[lease.turn_no] = run
             self._has_runs.set()
             run.task = asyncio.create_task(self._execute(run), name=f"palaver-turn-{lease.turn_id}")
@@ -303,7 +289,7 @@ class TurnWorker:
 
         def recover(tx: Transaction, now: int) -> None:
             # Without waiting for its lease to expire.
-            _recover(tx, self._dependencies.store.config, turn_leases.load_orphan(tx, run.lease), now)
+            _recover(tx, self._get_dependencies().store.config, turn_leases.load_orphan(tx, run.lease), now)
             record_orphan_usage(tx, run.lease, run.unrecorded_usage, now)
 
         while not self._is_stopping:
@@ -381,7 +367,7 @@ class TurnWorker:
             try:
                 await self._extend_leases()
                 await self.recover_orphans()
-                await self._dependencies.budgets.recover_calls()
+                await self._get_dependencies().budgets.recover_calls()
                 wait = HEARTBEAT_SECONDS
             except StoreError as error:
                 log.warning("turn_lease_extension_failed", extra={"error": str(error)})
@@ -412,7 +398,7 @@ class TurnWorker:
         crash_point("turn.before_recovery")
         recovered = await self._engine.arun(
             Write(
-                lambda tx: recover_orphans(tx, self._dependencies.store.config, now),
+                lambda tx: recover_orphans(tx, self._get_dependencies().store.config, now),
                 read_first=lambda tx: None if turn_leases.has_orphan(tx, now, is_owner_dead) else 0,
             )
         )
@@ -424,7 +410,7 @@ class TurnWorker:
         return recovered
 
     def _now(self) -> int:
-        return to_micros(self._dependencies.store.clock.now())
+        return to_micros(self._get_dependencies().store.clock.now())
 
 
 def _append_drafts(tx: Transaction, unsaved: list[UnsavedDraft]) -> set[int]:

@@ -18,6 +18,7 @@ from fastapi import Depends, Query, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from palaver.core.errors import NotAllowed, NotSignedIn, OwnerRequired, StoreError
+from palaver.core.texts import say
 from palaver.people.model import KNOWN_DEVICE_LIFETIME, SIGN_IN_LIFETIME, Role, Scope, SignedInPerson
 from palaver.sessions.view import AsyncSessionView
 from palaver.web.state import State, WebState
@@ -99,7 +100,14 @@ def require_scope(scope: str) -> Dependency:
 
 def _check_scope(caller: SignedInPerson, scope: Scope) -> None:
     if scope not in caller.scopes:
-        raise NotAllowed(f"This token lacks the scope {scope}. Create a token that has it.", scope=scope.value)
+        raise NotAllowed(
+            say(
+                "web.token_lacks_scope_create",
+                "This token lacks the scope {scope}. Create a token that has it.",
+                scope=scope,
+            ),
+            scope=scope.value,
+        )
 
 
 async def _check_default_scope(request: Request, caller: _Authenticated) -> SignedInPerson:

@@ -17,7 +17,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from palaver.config.budget_rules import BudgetScope, BudgetUnit
 from palaver.delivery.health import load_account_health
 from palaver.delivery.model import AccountState
-from palaver.money.texts import list_amounts
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ class Metrics:
         for gauge in (self._budget_usd, self._budget_tokens):
             gauge.clear()  # a limit that was removed is no longer there
         for status in statuses:
-            for unit, used, held, limit in list_amounts(status):
+            for unit, used, held, limit in status.amounts:
                 gauge, divisor = (
                     (self._budget_usd, NANOS_PER_DOLLAR) if unit is BudgetUnit.USD else (self._budget_tokens, 1)
                 )

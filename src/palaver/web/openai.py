@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 from palaver.agent.profiles import list_allowed_models
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NotSignedIn, OwnerRequired, PalaverError
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.core.wire import Doc, TypedDict
 from palaver.gateway.completions import (
     CompletionCall,
@@ -42,7 +43,7 @@ from palaver.web.api_route import ApiRoute, make_router
 from palaver.web.auth import Caller, require_scope, wait_until_signed_out
 from palaver.web.errors import RequestRejected, describe_error
 from palaver.web.routes.live import EventStream
-from palaver.web.state import State
+from palaver.web.state import MAX_KEY_CHARS, State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
@@ -295,7 +296,8 @@ async def openai_create_chat_completion(
     caller: Caller,
     x_palaver_session: Annotated[str | None, Header(description="The id of a conversation to continue.")] = None,
     idempotency_key: Annotated[
-        str | None, Header(max_length=128, description="Repeating a request with the same key sends one message.")
+        str | None,
+        Header(max_length=MAX_KEY_CHARS, description="Repeating a request with the same key sends one message."),
     ] = None,
 ) -> Response:
     """Answer the last message.
@@ -365,7 +367,7 @@ def _parse_content(content: str | list[dict[str, Any]] | None) -> tuple[str, lis
                 raise InvalidInput("messages: only text and image parts are supported.")
     text = make_storable("\n\n".join(texts))
     if not text.strip() and not images:
-        raise InvalidInput("messages: the last message is empty.")
+        raise InvalidInput(say("inbox.messages_last_message_empty", "messages: the last message is empty."))
     return text, images
 
 

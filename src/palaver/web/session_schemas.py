@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 from palaver.sessions.inbound import ReplyTo
 from palaver.sessions.model import MAX_VERSIONS
 from palaver.sessions.turn import BusyPolicy
+from palaver.turns.commands.history import MAX_FOCUS_CHARS, MAX_UNDO_TURNS
 from palaver.web.state import IdempotencyKey, RequestModel, Seq, ShortText
 
 Content = str | list[dict[str, Any] | str]
@@ -106,14 +107,14 @@ class StopIn(RequestModel):
 class UndoIn(RequestModel):
     """The number of turns to undo."""
 
-    turns: Annotated[int, Field(ge=1, le=1000)] = 1
+    turns: Annotated[int, Field(ge=1, le=MAX_UNDO_TURNS)] = 1
     key: IdempotencyKey | None = None
 
 
 class CompactIn(RequestModel):
     """Options for the summary."""
 
-    focus: Annotated[str, StringConstraints(max_length=500)] | None = Field(
+    focus: Annotated[str, StringConstraints(max_length=MAX_FOCUS_CHARS)] | None = Field(
         None, description="What the summary should keep in particular."
     )
     key: IdempotencyKey | None = None

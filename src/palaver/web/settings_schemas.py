@@ -7,40 +7,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from palaver.config.setting_templates import MAX_KEY_CHARS
-from palaver.core.wire import Doc, Time, TypedDict
+from palaver.core.wire import Doc, TypedDict
 from palaver.settings.editor import MAX_CHANGED_KEYS
+from palaver.settings.wire import SettingJson, SettingsChangeJson
 from palaver.web.state import RequestModel, Seq
 
 SettingKey = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS)]
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$", max_length=32)]
 SecretText = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
-
-
-class SettingSourceJson(TypedDict):
-    """Where the value of a setting comes from."""
-
-    kind: Annotated[
-        Literal["default", "database", "file", "environment"],
-        Doc("`file` (config.yaml) and `environment` pin a value: it can be changed only there."),
-    ]
-    variable: Annotated[str | None, Doc("The environment variable that sets it.")]
-    line: Annotated[int | None, Doc("The line of config.yaml.")]
-    set_at: Annotated[Time | None, Doc("When it was set in the database.")]
-    set_by: Annotated[str | None, Doc("The id of the person who has set it.")]
-
-
-class SettingJson(TypedDict):
-    """One setting now."""
-
-    key: Annotated[str, Doc(example="turns.max_running")]
-    template: Annotated[str, Doc("The key of its template, with `<name>` for names that you choose.")]
-    value: Annotated[Any, Doc("Null for a secret.")]
-    is_set: Annotated[bool, Doc("Whether it has a value that is not the default.")]
-    is_secret: bool
-    hint: Annotated[str | None, Doc("The last characters of a long secret in the database.")]
-    source: SettingSourceJson
-    can_change: Annotated[bool, Doc("Whether it can be changed with this API.")]
-    problem: Annotated[str | None, Doc("Why the stored value can't be used; the default applies instead.")]
 
 
 class SettingTemplateJson(TypedDict):
@@ -120,6 +94,13 @@ class ProviderPresetJson(TypedDict):
     default_model: str | None
 
 
+class SettingNamesJson(TypedDict):
+    """What settings and their values are called, for people."""
+
+    parts: Annotated[dict[str, str], Doc("By a part of a key, such as `turns` or `max_running`.")]
+    choices: Annotated[dict[str, dict[str, str]], Doc("By the last part of a key, and the value.")]
+
+
 class SettingsJson(TypedDict):
     """All settings."""
 
@@ -128,6 +109,7 @@ class SettingsJson(TypedDict):
     templates: list[SettingTemplateJson]
     platforms: list[PlatformFormJson]
     providers: list[ProviderPresetJson]
+    names: SettingNamesJson
     problems: Annotated[list[SettingProblemJson], Doc("Stored values that can't be used, and what to do.")]
     pending_restart: Annotated[list[str], Doc("Settings that were changed and apply after a restart.")]
 
@@ -156,27 +138,6 @@ class SettingsChangedJson(TypedDict):
     change: Annotated[Seq | None, Doc("The number of the change in the history; null if nothing was different.")]
     changed: list[str]
     pending_restart: list[str]
-
-
-class ChangeItemJson(TypedDict):
-    """One key of a change. A secret is shown as `set`, with its last characters if it is long."""
-
-    key: str
-    before: Any
-    after: Any
-    is_secret: bool
-
-
-class SettingsChangeJson(TypedDict):
-    """A change in the history."""
-
-    number: Seq
-    changed_at: Time
-    person_id: str | None
-    person_name: str | None
-    origin: Literal["page", "terminal"]
-    undoes: Annotated[Seq | None, Doc("The change that this one has undone.")]
-    items: list[ChangeItemJson]
 
 
 class SettingsHistoryJson(TypedDict):

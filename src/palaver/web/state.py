@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
-
-from palaver.core.text import make_json_storable, make_storable
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from palaver.accounts.accounts import Accounts
     from palaver.gateway.completions import Completions
     from palaver.gateway.gateway import Gateway
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from palaver.transfer.documents import Documents
     from palaver.transfer.personal_imports import PersonalImports
     from palaver.turns.commands.status import Policies
+
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +85,18 @@ async def _get_state(request: Request) -> WebState:
 State = Annotated[WebState, Depends(_get_state)]
 
 
+MAX_KEY_CHARS = 128
 MAX_SEQ = 2**53  # the largest integer that JavaScript clients can represent exactly
 
-Time = Annotated[datetime, PlainSerializer(lambda moment: moment.astimezone(UTC), when_used="json")]
-IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
+IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS, pattern=r"^[!-~]+$")]
 # A moment in a query; without a time zone it is in UTC, and a date is its first moment.
 Moment = Annotated[
     datetime, AfterValidator(lambda moment: moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC))
 ]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
 ShortText = Annotated[str, StringConstraints(max_length=1000)]  # its exact limit, if any, is checked further down
 Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
 Cursor = Annotated[str | None, Query(description="The cursor of an earlier page.")]
-
-
-class ResponseModel(BaseModel):
-    """Base class of response bodies."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class RequestModel(BaseModel):
@@ -108,5 +105,17 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-replace_surrogates = make_json_storable  # for text that was never stored, such as an answer that is still growing
-to_utf8_text = make_storable
+def with_fields(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[type[M]], type[M]]:
+    """Add fields to a request body: for each name its type and its default, `...` if it is required."""
+
+    def decorate(body: type[M]) -> type[M]:
+        extended: type[M] = create_model(  # type: ignore[call-overload]
+            body.__name__,
+            __base__=body,
+            __doc__=body.__doc__,
+            __module__=body.__module__,
+            **fields,
+        )
+        return extended
+
+    return decorate

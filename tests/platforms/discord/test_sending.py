@@ -194,7 +194,7 @@ async def test_a_closed_adapter_sends_nothing(server: DiscordServer, adapter: Di
     with pytest.raises(SendRetryable):
         await adapter.send(make_outgoing(adapter))
     with pytest.raises(ConnectionLost):
-        await adapter._client.get_user()
+        await adapter._client.load_account()
 
 
 async def test_files_are_downloaded_from_discord_only(server: DiscordServer, adapter: DiscordAdapter) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from palaver.transfer.imported import InvalidImport
-from palaver.transfer.readers.archive import ItemFile, ItemSpan, ListProblem, UnreadableItem, find_items
+from palaver.transfer.reader_kit.export_files import ItemFile, ItemFinder, ItemSpan, ListProblem, UnreadableItem
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(alphabet='ab"\\{}[], \u00e9\ud83d', max_size=6),
@@ -20,15 +20,16 @@ JSON_VALUES = st.recursive(
 ITEMS = st.lists(st.dictionaries(st.text(max_size=3), JSON_VALUES, max_size=3) | st.lists(JSON_VALUES, max_size=3))
 
 
-def split_bytes(data: bytes, size: int) -> list[bytes]:
-    return [data[start : start + size] for start in range(0, len(data), size)]
+def find_items(data: bytes, size: int) -> list[ItemSpan | ListProblem]:
+    """Find the items of a list whose bracket was read already, in chunks of a size."""
+    return list(ItemFinder().find(data[start : start + size] for start in range(0, len(data), size)))
 
 
 @given(items=ITEMS, size=st.integers(1, 9), indent=st.sampled_from([None, 1]))
 def test_items_are_found_wherever_the_chunks_end(items: list[Any], size: int, indent: int | None) -> None:
-    data = json.dumps(items, indent=indent).encode()
-    found = [each for each in find_items(split_bytes(data, size)) if isinstance(each, ItemSpan)]
-    assert list(find_items(split_bytes(data, size))) == found
+    data = json.dumps(items, indent=indent).encode()[1:]
+    found = [each for each in find_items(data, size) if isinstance(each, ItemSpan)]
+    assert find_items(data, size) == found
     assert [json.loads(data[each.start : each.end]) for each in found] == items
     assert [each.number for each in found] == list(range(1, len(items) + 1))
 
@@ -41,7 +42,7 @@ def test_a_file_is_read_the_same_whatever_fits_into_the_buffer(items: list[Any],
     data = b" [ " + b" ,\n".join(texts) + b"]"
     file = ItemFile("a.json", io.BytesIO(data))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("palaver.transfer.readers.archive.BUFFER_BYTES", size)
+        patch.setattr("palaver.transfer.reader_kit.export_files.BUFFER_BYTES", size)
         found = [each for each in file.find_spans() if isinstance(each, ItemSpan)]
         assert [data[each.start : each.end] for each in found] == texts
         assert [each.number for each in found] == list(range(1, len(texts) + 1))
@@ -57,7 +58,7 @@ def test_many_damaged_items_are_found_in_one_pass() -> None:
 
 @given(data=st.binary(max_size=40), size=st.integers(1, 5))
 def test_any_bytes_are_survived(data: bytes, size: int) -> None:
-    list(find_items(split_bytes(b"[" + data, size)))
+    find_items(data, size)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +74,13 @@ def test_any_bytes_are_survived(data: bytes, size: int) -> None:
 )
 def test_what_is_no_item_is_reported_with_its_place(data: bytes, numbers: list[int], problem: str) -> None:
     for size in (1, 4, 100):
-        found = list(find_items(split_bytes(data, size)))
+        found = find_items(data[1:], size)
         assert [each.number for each in found if isinstance(each, ItemSpan)] == numbers
         assert any(problem in each.what for each in found if isinstance(each, ListProblem))
 
 
 def test_an_item_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palaver.transfer.readers.archive.MAX_ITEM_BYTES", 50)
+    monkeypatch.setattr("palaver.transfer.reader_kit.export_files.MAX_ITEM_BYTES", 50)
     data = json.dumps([{"small": 1}, {"large": "x" * 100}, {"last": 2}]).encode()
     file = ItemFile("a.json", io.BytesIO(data))
     spans = [each for each in file.find_spans() if isinstance(each, ItemSpan)]

@@ -157,7 +157,7 @@ def test_manifests_load_no_reader() -> None:
 
 
 def test_a_usual_export_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from palaver.transfer.readers import archive as json_stream
+    from palaver.transfer.reader_kit import export_files as json_stream
 
     path = Path(__file__).parent / "fixtures" / "chatgpt.json"
     parsed: list[object] = []

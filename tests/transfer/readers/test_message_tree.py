@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from palaver.transfer.readers.values import order_tree
+from palaver.transfer.reader_kit.values import order_tree
 
 IDS = [str(number) for number in range(12)]
 ANY_PARENTS = st.dictionaries(st.sampled_from(IDS), st.none() | st.sampled_from([*IDS, "gone"]), max_size=len(IDS))

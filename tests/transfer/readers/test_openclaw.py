@@ -15,8 +15,8 @@ from palaver.core.source import SessionSource
 from palaver.sessions.keys import build_session_key
 from palaver.transfer.imported import InvalidImport
 from palaver.transfer.readers.openclaw import open_reader
-from palaver.transfer.readers.openclaw_state import find_source, is_internal
-from palaver.transfer.readers.openclaw_transcript import clean_user_text
+from palaver.transfer.readers.openclaw.state import find_source, is_internal
+from palaver.transfer.readers.openclaw.transcript import clean_user_text
 from support.imported_items import read_everything
 
 FIXTURE = Path(__file__).parent / "fixtures" / "openclaw.jsonl"

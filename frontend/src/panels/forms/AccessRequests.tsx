@@ -11,7 +11,6 @@ import { PlatformBadge } from "../../ui/PlatformBadge";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
-import { translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import type { AccessRequest, Grant } from "../shared/calls";
 import * as calls from "../shared/calls";
@@ -68,7 +67,7 @@ function CodeCheck({ requests }: { requests: readonly AccessRequest[] }) {
         const { facts, outcome, reply } = await calls.checkPairingCode(code.trim());
         const found = requests.find(({ id }) => id === facts.id);
         if (found !== undefined) setResult(setupWords.codeIsOf(getName(found), getPlatformName(found.platform), found.account));
-        else setResult(outcome === "rejected" ? setupWords.codeMalformed : translateText(reply ?? ""));
+        else setResult(outcome === "rejected" ? setupWords.codeMalformed : (reply ?? ""));
       }),
     );
   return (

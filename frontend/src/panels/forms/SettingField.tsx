@@ -1,12 +1,12 @@
 /** One setting in a form: its input, its help, where its value comes from, and what the server says about it. */
 import { useId } from "react";
 import { words } from "../../words";
-import { translateChoice, translateHelp, translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { TimezoneInput } from "../shared/TimezoneInput";
 import { PictureInput } from "./PictureInput";
 import { formatValue, isPinned, nameKey, parseValue, RESET, splitKey } from "./settingValues";
 import type { Setting, SettingTemplate } from "./settingsApi";
+import { nameChoice } from "./settingNames";
 
 export interface FieldProps {
   setting: Setting;
@@ -20,7 +20,6 @@ export interface FieldProps {
 
 export function SettingField({ setting, template, label = nameKey(setting.key), draft, problem, modelNames, onChange }: FieldProps) {
   const id = useId();
-  const help = translateHelp(template.help);
   const isFixed = isPinned(setting) || !setting.can_change || template.unstorable_reason !== null;
   const isReset = draft === RESET;
   const stored = setting.is_secret ? null : setting.value;
@@ -44,13 +43,13 @@ export function SettingField({ setting, template, label = nameKey(setting.key), 
         onChange={change}
       />
       <p className="hint" id={`${id}-note`}>
-        {help.text !== "" && <span lang={help.lang}>{help.text} </span>}
+        {template.help !== "" && <span>{template.help} </span>}
         {template.is_list && template.kind !== "choice" && <span>{setupWords.listHint}. </span>}
         <FieldSource setting={setting} template={template} isReset={isReset} />
       </p>
       {setting.problem !== null && (
         <p className="field-problem">
-          {setupWords.valueUnusable} {translateText(setting.problem)}
+          {setupWords.valueUnusable} {setting.problem}
         </p>
       )}
       <p className="field-problem" id={`${id}-problem`} role="alert" dir="auto">
@@ -85,7 +84,7 @@ function FieldSource({ setting, template, isReset }: { setting: Setting; templat
   return (
     <>
       <span className="field-source">{parts.join(" · ")}</span>
-      {template.unstorable_reason !== null && <span> {translateText(template.unstorable_reason)}</span>}
+      {template.unstorable_reason !== null && <span> {template.unstorable_reason}</span>}
     </>
   );
 }
@@ -135,7 +134,7 @@ export function SettingInput({ id, value, setting, template, isDisabled, isInval
         {(template.is_optional || text === "") && <option value="">{setupWords.notSetChoice}</option>}
         {template.choices.map((choice) => (
           <option key={choice} value={choice}>
-            {translateChoice(lastPart, choice)}
+            {nameChoice(lastPart, choice)}
           </option>
         ))}
       </select>
@@ -153,7 +152,7 @@ export function SettingInput({ id, value, setting, template, isDisabled, isInval
               disabled={isDisabled}
               onChange={(event) => onChange(template.choices.filter((each) => (each === choice ? event.target.checked : chosen.includes(each))))}
             />
-            {translateChoice(lastPart, choice)}
+            {nameChoice(lastPart, choice)}
           </label>
         ))}
       </span>

@@ -1,5 +1,5 @@
 /** Which settings are shown where, and the entries that a person can add, such as a profile. Pure. */
-import { translateKeyPart } from "../../words/settings";
+import { namePart } from "./settingNames";
 import { quotePart, splitKey } from "./settingValues";
 import type { Setting, Settings, SettingTemplate } from "./settingsApi";
 
@@ -114,7 +114,5 @@ function listBuiltInBusyPolicies(settings: Settings): Setting[] {
 
 /** What a person enters as a collection's name, for a heading. */
 export function nameCollection(collection: string): string {
-  const parts = collection.split(".").map((part) => translateKeyPart(part) ?? part.replaceAll("_", " "));
-  const text = parts.join(" › ");
-  return text.charAt(0).toUpperCase() + text.slice(1).replace(/^cp\b/, "CP"); // MCP
+  return collection.split(".").map(namePart).join(" › ");
 }

@@ -1,7 +1,7 @@
 /** Values of settings as text in a field, names of settings, and the errors of a change by key. Pure. */
 import { ApiError, describeError } from "../../api/errors";
 import { getPlatformName } from "../../format/platforms";
-import { translateChoice, translateKeyPart, translateKnown, translateText } from "../../words/settings";
+import { nameChoice, namePart } from "./settingNames";
 import type { Setting, SettingTemplate } from "./settingsApi";
 
 /** What a form changes: the new value of a setting, or `RESET` to go back to the default. */
@@ -40,22 +40,17 @@ export function quotePart(part: string): string {
 
 const BY_ROLE = new Set(["models_by_role", "messages_per_minute"]); // the names in them are roles
 
-/** A name for people, from the last part of a key: `idle_minutes` is `Idle minutes`. */
+/** What a setting is called, by the last part of its key. */
 export function nameKey(key: string): string {
   const parts = splitKey(key);
   const last = parts.at(-1) ?? key;
-  const role = BY_ROLE.has(parts.at(-2) ?? "") ? translateChoice("roles", last) : last;
-  const translated = role === last ? translateKeyPart(last) : role;
-  if (translated !== undefined) return translated;
-  const text = last.replaceAll("_", " ");
-  const name = text.charAt(0).toUpperCase() + text.slice(1);
-  return name.replace(/\b(api|url|mb|usd|dm|pii)\b/gi, (word) => word.toUpperCase());
+  return BY_ROLE.has(parts.at(-2) ?? "") ? nameChoice("roles", last) : namePart(last);
 }
 
 /** The heading above settings that belong together: what is before the last part of the key, without the first parts. */
 export function getHeading(key: string, skippedParts = 0): string {
   const isPlatform = (index: number) => index === 1 && key.startsWith("platforms.");
-  const parts = splitKey(key).map((part, index) => (isPlatform(index) ? getPlatformName(part) : (translateKeyPart(part) ?? part.replaceAll("_", " "))));
+  const parts = splitKey(key).map((part, index) => (isPlatform(index) ? getPlatformName(part) : namePart(part)));
   return parts.slice(skippedParts, -1).join(" › ");
 }
 
@@ -70,20 +65,15 @@ export function readProblems(error: unknown, shownKeys: ReadonlySet<string>): Ma
   const listed = Array.isArray(error.facts.problems) ? (error.facts.problems as { key: string; message: string }[]) : [];
   for (const { key, message } of listed) {
     const shown = shownKeys.has(key) ? key : "";
-    const text = shown === "" ? translateProblem(key, message) : translateText(removeKey(key, message));
+    const text = shown === "" ? message : removeKey(key, message);
     problems.set(shown, [problems.get(shown), text].filter(Boolean).join("\n"));
   }
-  if (problems.size === 0) problems.set("", translateKnown(error.message) ?? describeError(error));
+  if (problems.size === 0) problems.set("", describeError(error));
   return problems;
 }
 
 /** A problem without the key in front, where the field beside it says which setting is meant. */
 export function removeKey(key: string, message: string): string {
-  const start = [`${key}: `, `${key} is not valid: `].find((each) => message.startsWith(each)) ?? "";
-  return message.slice(start.length);
-}
-
-/** A problem with a setting as the server words it, with or without the key in front, in the reader's language. */
-export function translateProblem(key: string, message: string): string {
-  return message.startsWith(`${key}: `) ? `${key}: ${translateText(message.slice(key.length + 2))}` : translateText(message);
+  const rest = message.startsWith(key) ? message.slice(key.length) : "";
+  return /^(?: [^.:]*)?: (.*)/s.exec(rest)?.[1] ?? message;
 }

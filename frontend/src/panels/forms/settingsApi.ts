@@ -6,6 +6,7 @@ import { request } from "../../api/http";
 import type { Schemas } from "../../api/types";
 import { toast } from "../../ui/toasts";
 import { setupWords } from "../../words/setup";
+import { setNames } from "./settingNames";
 
 export type Settings = Schemas["SettingsJson"];
 export type Setting = Schemas["SettingJson"];
@@ -17,7 +18,11 @@ export type ProviderTest = Schemas["ProviderTestJson"];
 export const SETTINGS_KEY = ["settings"];
 export const HISTORY_KEY = ["settings-history"];
 
-export const getSettings = () => request("GET", "/api/settings");
+export async function getSettings(): Promise<Settings> {
+  const settings = await request("GET", "/api/settings");
+  setNames(settings.names);
+  return settings;
+}
 export const changeSettings = (edit: Schemas["SettingsIn"]) => request("PATCH", "/api/settings", { body: edit });
 export const listChanges = (before: number | null) => request("GET", "/api/settings/history", { query: { before, limit: 20 } });
 export const undoChange = (change: number, expectedVersion: number) =>

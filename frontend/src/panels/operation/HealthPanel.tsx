@@ -5,7 +5,6 @@ import { formatDateTime } from "../../format/time";
 import { CopyButton } from "../../ui/CopyButton";
 import { Link } from "../../ui/Link";
 import { words } from "../../words";
-import { translateFinding } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import type { Finding, HealthReport } from "../shared/calls";
 import * as calls from "../shared/calls";
@@ -81,8 +80,7 @@ function Report({ report }: { report: HealthReport }) {
 }
 
 function FindingRow({ finding }: { finding: Finding }) {
-  const { severity } = finding;
-  const { subject, text, fix } = translateFinding(finding);
+  const { severity, subject, text, fix } = finding;
   const command = fix?.includes(finding.facts.command ?? "\0") === true ? finding.facts.command : undefined;
   const place = severity === "ok" ? null : findPlace(finding.code);
   return (

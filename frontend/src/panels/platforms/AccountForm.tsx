@@ -6,7 +6,6 @@ import { getPlatformName } from "../../format/platforms";
 import { useLeaveGuard } from "../../lib/leaveGuard";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
-import { translateFieldName, translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { SettingField } from "../forms/SettingField";
 import { readProblems, removeKey, RESET } from "../forms/settingValues";
@@ -85,13 +84,12 @@ export function AccountForm({ form, settings, account = "", onSave = () => undef
     });
   const renderField = (field: PlatformField) => {
     const key = prefix + field.name;
-    const label = translateFieldName(field.name, field.label);
     return (
       <SettingField
         key={key}
         setting={known.get(key) ?? makeSetting(key, field)}
         template={makeTemplate(field)}
-        label={field.is_required ? `${label} *` : label}
+        label={field.is_required ? `${field.label} *` : field.label}
         draft={draft.get(key)}
         problem={problems.get(key)}
         onChange={(value) => {
@@ -130,8 +128,8 @@ export function AccountForm({ form, settings, account = "", onSave = () => undef
       </div>
       <div role="status" className="test-result" data-failed={test?.ok === false} dir="auto">
         {isTesting && setupWords.testing}
-        {test !== null && <p>{test.ok ? (test.is_linked ? setupWords.accountTestOk(test.name) : setupWords.accountTestUnlinked) : `${setupWords.testFailed} ${translateText(describeFault(test.error ?? ""))}`}</p>}
-        {test?.warnings.map((each) => <p key={each}>{translateText(each)}</p>)}
+        {test !== null && <p>{test.ok ? (test.is_linked ? setupWords.accountTestOk(test.name) : setupWords.accountTestUnlinked) : `${setupWords.testFailed} ${describeFault(test.error ?? "")}`}</p>}
+        {test?.warnings.map((each) => <p key={each}>{each}</p>)}
       </div>
       <p role="alert" className="field-problem" dir="auto">
         {problems.get("")}

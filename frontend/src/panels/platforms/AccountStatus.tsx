@@ -2,7 +2,6 @@
 import { getPlatformName } from "../../format/platforms";
 import { formatDateTime, formatRecent } from "../../format/time";
 import { words } from "../../words";
-import { translateText } from "../../words/settings";
 import type { PlatformAccount } from "../shared/calls";
 import { ConnectionTest } from "./ConnectionTest";
 import { LinkingPrompt } from "./LinkingPrompt";
@@ -46,12 +45,12 @@ function AccountStatus({ account }: { account: PlatformAccount }) {
       {hasProblem && account.error !== null && <Problem text={account.error} at={account.error_at} />}
       {account.warnings.map((warning) => (
         <p key={warning} className="account-warning" dir="auto">
-          {translateText(warning)}
+          {warning}
         </p>
       ))}
       {account.details.map((detail) => (
         <p key={detail} dir="auto">
-          {translateText(detail)}
+          {detail}
         </p>
       ))}
       {account.last_message_at !== null && <Moment label={words.accountLastMessage} at={account.last_message_at} />}
@@ -60,7 +59,7 @@ function AccountStatus({ account }: { account: PlatformAccount }) {
       )}
       {!hasProblem && account.error !== null && account.error_at !== null && (
         <p dir="auto">
-          <Moment label={words.accountLastError} at={account.error_at} /> {translateText(account.error)}
+          <Moment label={words.accountLastError} at={account.error_at} /> {account.error}
         </p>
       )}
       {account.waiting > 0 && <p>{words.platformWaiting(account.waiting)}</p>}
@@ -81,7 +80,7 @@ function Moment({ label, at }: { label: (when: string) => string; at: string }) 
 function Problem({ text, at }: { text: string; at: string | null }) {
   return (
     <div className="account-problem" dir="auto">
-      {at !== null && <Moment label={words.accountLastError} at={at} />} {translateText(text)}
+      {at !== null && <Moment label={words.accountLastError} at={at} />} {text}
     </div>
   );
 }
@@ -94,7 +93,7 @@ function FailedDeliveries({ account, at }: { account: PlatformAccount; at: strin
       {account.failed > 0 && <p>{words.platformFailed(account.failed)}</p>}
       {account.delivery_error !== null && (
         <p dir="auto">
-          <Moment label={words.accountLastError} at={at} /> {translateText(account.delivery_error)}
+          <Moment label={words.accountLastError} at={at} /> {account.delivery_error}
         </p>
       )}
     </div>

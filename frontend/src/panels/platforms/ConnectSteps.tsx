@@ -1,7 +1,6 @@
 /** How to connect a platform: the steps with links, and what has to be pasted on the other side. */
 import { baseUrl } from "../../lib/baseUrl";
 import { CopyButton } from "../../ui/CopyButton";
-import { translateHelp } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import type { PlatformForm } from "../forms/settingsApi";
 import { SLACK_MANIFEST } from "./slackManifest";
@@ -18,9 +17,9 @@ export function ConnectSteps({ form, publicUrl }: Props) {
     <>
       <h3>{setupWords.steps}</h3>
       <ol className="steps-list">
-        {form.steps.map(translateHelp).map(({ text, lang }) => (
-          <li key={text} lang={lang}>
-            {findStepLinks(text).map((part, index) =>
+        {form.steps.map((step) => (
+          <li key={step}>
+            {findStepLinks(step).map((part, index) =>
               part.url === null ? (
                 part.text
               ) : (

@@ -4,7 +4,6 @@ import { useState } from "react";
 import { attempt } from "../../api/attempt";
 import { formatDuration } from "../../format/time";
 import { words } from "../../words";
-import { translateText } from "../../words/settings";
 import * as calls from "../shared/calls";
 
 type Accounts = Awaited<ReturnType<typeof calls.listPlatforms>>;
@@ -49,6 +48,6 @@ export function describeResult({ state, name, error, last_test: test }: calls.Pl
   if (test === null) return "";
   const took = formatDuration(test.seconds * 1000);
   if (test.error !== null)
-    return state !== "live" && test.error === error ? words.testNotConnected(took) : words.testFailed(translateText(test.error), took);
+    return state !== "live" && test.error === error ? words.testNotConnected(took) : words.testFailed(test.error, took);
   return state === "linking" ? words.accountStates.linking : words.testWorked(name, took);
 }

@@ -2,13 +2,12 @@
 import type { Schemas } from "../../api/types";
 import { CopyButton } from "../../ui/CopyButton";
 import { words } from "../../words";
-import { translateText } from "../../words/settings";
 import { QrCode } from "./QrCode";
 
 export function LinkingPrompt({ linking, platform }: { linking: Schemas["LinkingJson"]; platform: string }) {
   return (
     <div className="linking-prompt">
-      <p dir="auto">{translateText(linking.instructions)}</p>
+      <p dir="auto">{linking.instructions}</p>
       {linking.qr_code !== null && <QrCode rows={linking.qr_code} label={words.linkingQrCode(platform)} />}
       {linking.code !== null && (
         <p className="linking-code">

@@ -5,7 +5,6 @@ import { confirm } from "../../ui/ConfirmDialog";
 import { Link } from "../../ui/Link";
 import { PlatformBadge } from "../../ui/PlatformBadge";
 import { words } from "../../words";
-import { translateHelp, translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { listEntrySettings } from "../forms/sections";
 import { formatValue, isPinned } from "../forms/settingValues";
@@ -54,7 +53,6 @@ export function PlatformSetup({ form, settings, accounts }: Props) {
     const unset = [`${key}.settings`, ...(hasOthers ? [] : [`${key}.enabled`])]; // without any account, it is off
     await run(() => changeSettings({ unset, expected_version: settings.version }));
   };
-  const summary = translateHelp(form.summary);
   const publicUrl = settings.settings.find((each) => each.key === "web.public_url");
   return (
     <>
@@ -66,12 +64,10 @@ export function PlatformSetup({ form, settings, accounts }: Props) {
           <PlatformBadge platform={form.platform} />
           {setupWords.connectTo(name)}
         </h2>
-        <p className="hint" lang={summary.lang}>
-          {summary.text}
-        </p>
+        <p className="hint">{form.summary}</p>
         {form.problem !== null && (
           <p className="field-problem">
-            {setupWords.unavailable} {translateText(form.problem)}
+            {setupWords.unavailable} {form.problem}
           </p>
         )}
         {form.needs_public_url && publicUrl?.value == null && (

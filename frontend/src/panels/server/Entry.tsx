@@ -2,13 +2,13 @@
 import { useState, type ReactNode } from "react";
 import { ProfilePicture } from "../../agent/ProfilePicture";
 import { words } from "../../words";
-import { translateChoice } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { listEntrySettings, listNestedTemplates, makeNestedKey, makeSetting, nameCollection } from "../forms/sections";
 import { SettingsForm } from "../forms/SettingsForm";
 import { formatValue, quotePart, splitKey } from "../forms/settingValues";
 import type { Setting, Settings, SettingTemplate } from "../forms/settingsApi";
 import { describeEntryName } from "./entryNames";
+import { nameChoice } from "../forms/settingNames";
 
 interface Props {
   settings: Settings;
@@ -52,7 +52,7 @@ function describeToolset(stored: readonly Setting[]): string {
   const find = (part: string) => stored.find(({ key }) => key.endsWith(`.${part}`))?.value;
   if (find("enabled") === false) return setupWords.toolsetOff;
   const roles = find("roles");
-  return setupWords.toolsetOn(Array.isArray(roles) ? roles.map((role) => translateChoice("roles", String(role))).join(", ") : "");
+  return setupWords.toolsetOn(Array.isArray(roles) ? roles.map((role) => nameChoice("roles", String(role))).join(", ") : "");
 }
 
 /** Adds a name to a map within an entry, such as an HTTP header. */

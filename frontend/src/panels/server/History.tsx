@@ -5,11 +5,11 @@ import { formatDateTime, formatRecent } from "../../format/time";
 import { toast } from "../../ui/toasts";
 import { useSingleFlight } from "../../ui/useSingleFlight";
 import { words } from "../../words";
-import { translateChoice, translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 import { formatValue, splitKey } from "../forms/settingValues";
 import { HISTORY_KEY, listChanges, undoChange, useSettingsAction } from "../forms/settingsApi";
 import { LoadMoreButton } from "../shared/LoadMoreButton";
+import { nameChoice } from "../forms/settingNames";
 
 const MAX_VALUE_CHARS = 80;
 
@@ -72,6 +72,6 @@ function describe(key: string, value: unknown, isSecret: boolean): string {
   if (typeof value === "boolean") return value ? words.switchOn : words.switchOff;
   const raw = formatValue(value).replaceAll("\n", ", ");
   if (raw === "") return isSecret || key.startsWith("providers.") ? setupWords.valueNotSet : setupWords.valueDefault;
-  const text = isSecret ? translateText(raw) : translateChoice(splitKey(key).at(-1) ?? "", raw);
+  const text = isSecret ? raw : nameChoice(splitKey(key).at(-1) ?? "", raw);
   return text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS)}…` : text;
 }

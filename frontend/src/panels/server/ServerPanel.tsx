@@ -5,7 +5,6 @@ import { navigate, useLocation } from "../../lib/router";
 import { setupWords } from "../../words/setup";
 import { listCollections, listPlainSettings, SECTION_IDS } from "../forms/sections";
 import { SettingsForm } from "../forms/SettingsForm";
-import { translateProblem } from "../forms/settingValues";
 import { useSettings, type Settings } from "../forms/settingsApi";
 import { PanelPage } from "../shared/PanelPage";
 import { QueryResult } from "../shared/QueryResult";
@@ -85,7 +84,7 @@ function Section({ id, settings }: { id: string; settings: Settings }) {
       {id === "conversations" && <RewriteFile />}
       {settings.problems.length > 0 && (
         <p className="field-problem" role="alert">
-          {settings.problems.map(({ key, message }) => translateProblem(key, message)).join("\n")}
+          {settings.problems.map(({ message }) => message).join("\n")}
         </p>
       )}
     </>

@@ -2,7 +2,6 @@
 import { useQuery } from "@tanstack/react-query";
 import * as calls from "../../api/calls";
 import { Link } from "../../ui/Link";
-import { translateText } from "../../words/settings";
 import { setupWords } from "../../words/setup";
 
 export function SpeechStatus() {
@@ -22,7 +21,7 @@ export function SpeechStatus() {
       </dl>
       {speech.problems.map((problem) => (
         <p key={problem} className="field-problem">
-          {translateText(problem)}
+          {problem}
         </p>
       ))}
       {isAnyMissing && (

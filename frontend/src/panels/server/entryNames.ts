@@ -1,9 +1,9 @@
 /** The names that an entry of a collection can have: some only the server's own, others any text. */
 import { getPlatformName } from "../../format/platforms";
 import { words } from "../../words";
-import { translateChoice } from "../../words/settings";
 import { BUILT_IN_PLATFORMS, listEntries } from "../forms/sections";
 import type { Settings } from "../forms/settingsApi";
+import { nameChoice } from "../forms/settingNames";
 
 const ROLES = ["owner", "member", "guest"];
 
@@ -43,6 +43,6 @@ export function listEntryNames(settings: Settings, collection: string, modelName
 export function describeEntryName(collection: string, name: string): string {
   if (collection === "toolsets") return words.toolsetNames[name] ?? "";
   if (collection === "reset_by_platform") return getPlatformName(name);
-  if (collection === "models_by_role" || collection === "people.messages_per_minute") return translateChoice("roles", name);
+  if (collection === "models_by_role" || collection === "people.messages_per_minute") return nameChoice("roles", name);
   return collection === "reset_by_type" ? (words.chatTypes[name] ?? "") : "";
 }

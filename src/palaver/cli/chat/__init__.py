@@ -6,7 +6,6 @@ script that sends one message (`-m`). This module only parses the command line a
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import click
 
 from palaver.cli.chat.chat_options import ChatMode, ChatOptions, StartMode
 from palaver.cli.options import json_option, load_cli_settings
-from palaver.cli.output import wants_json
+from palaver.cli.output import has_escape_codes, wants_json
 
 
 @click.command()
@@ -103,5 +102,4 @@ def _resolve_folder(workspace: str | None) -> str | None:
 def _detect_mode() -> ChatMode:
     if sys.stdin is None or not sys.stdin.isatty():
         return ChatMode.PIPE
-    has_screen = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
-    return ChatMode.SCREEN if has_screen else ChatMode.LINES
+    return ChatMode.SCREEN if has_escape_codes() else ChatMode.LINES

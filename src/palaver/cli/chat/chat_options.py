@@ -1,4 +1,4 @@
-"""How a terminal chat starts."""
+"""The options of a terminal chat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class StartMode(Enum):
-    """Which conversation the chat starts in."""
+    """The conversation that the chat starts in."""
 
     RECENT = "recent"  # the current one if it is not old, otherwise a new one
     LAST = "last"
@@ -20,7 +20,7 @@ class StartMode(Enum):
 
 
 class ChatMode(Enum):
-    """How the chat is shown and where the messages come from."""
+    """The kind of chat: how it is shown, and the source of its messages."""
 
     SCREEN = "screen"  # a terminal with escape codes
     LINES = "lines"  # a terminal that can only show lines

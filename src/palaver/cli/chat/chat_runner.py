@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,16 +19,17 @@ from palaver import __version__
 from palaver.app import choose_agent_for, load_stored_settings, make_gateway, make_live_settings
 from palaver.cli.chat.chat_options import ChatMode
 from palaver.cli.chat.chat_session import ChatSession
-from palaver.cli.errors import AnswerStopped, get_exit_code, print_error
+from palaver.cli.errors import AnswerStopped
 from palaver.cli.options import open_store
-from palaver.cli.output import clean_line, is_stdout_terminal, print_hint
-from palaver.core.errors import PalaverError, StoreError
+from palaver.cli.output import clean_line, print_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from palaver.cli.chat.chat_options import ChatOptions
-    from palaver.cli.chat.one_shot import AnswerOutput, OneShot
+    from palaver.cli.chat.line_mode import LineMode
+    from palaver.cli.chat.one_shot import OneShot
+    from palaver.cli.chat.screen import Screen
     from palaver.config import Settings
     from palaver.gateway.gateway import Gateway
     from palaver.settings.live_settings import LiveSettings
@@ -37,27 +38,6 @@ T = TypeVar("T")
 
 SHUTDOWN_GRACE_SECONDS = 2.0  # how long running turns may go on after the person has left
 MESSAGE_SAVED_TEXT = "Palaver was told to stop. Your message is saved and will be answered when Palaver runs again."
-
-
-class InteractiveChat(Protocol):
-    """A chat with a person at a terminal."""
-
-    @property
-    def is_answering(self) -> bool:
-        """Return whether an answer is running or queued."""
-        ...
-
-    async def run(self, greeting: Sequence[str], first_messages: Sequence[str] = ()) -> None:
-        """Chat until the person leaves."""
-        ...
-
-    def stop(self) -> None:
-        """End the chat on a signal."""
-        ...
-
-    def show_warning(self, text: str) -> None:
-        """Show a warning that belongs to no conversation; callable from any thread."""
-        ...
 
 
 def run_chat(settings: Settings, options: ChatOptions, first_messages: Sequence[str]) -> int:
@@ -98,7 +78,7 @@ async def _run_with_gateway(
 async def _run_interactive(
     chat: ChatSession, settings: Settings, options: ChatOptions, notice: str, first_messages: Sequence[str]
 ) -> int:
-    interactive: InteractiveChat
+    interactive: Screen | LineMode
     if options.mode is ChatMode.SCREEN:
         from palaver.cli.chat.screen import Screen
 
@@ -130,8 +110,9 @@ async def _run_interactive(
 async def _run_temporary(gateway: Gateway, options: ChatOptions) -> int:
     from palaver.cli.chat import temporary
     from palaver.cli.chat.line_mode import StdinLines
+    from palaver.cli.chat.one_shot import ask_lines, choose_output
 
-    output = temporary.choose_temporary_output(options)
+    output = choose_output(options)
     chat = temporary.TemporaryTerminalChat(gateway, await gateway.store.aio.get_owner(), options, output)
     main_task = asyncio.current_task()
 
@@ -152,10 +133,9 @@ async def _run_temporary(gateway: Gateway, options: ChatOptions) -> int:
                 return await temporary.run_one_temporary(chat, options)
             if not options.quiet:
                 print_hint(temporary.BANNER)
-            is_person = options.mode is not ChatMode.PIPE
             is_screen = options.mode is ChatMode.SCREEN
-            lines = temporary.read_prompt_lines() if is_screen else aiter(StdinLines())
-            return await temporary.run_temporary_lines(chat, lines, is_person=is_person)
+            code = await ask_lines(chat.ask, temporary.read_prompt_lines() if is_screen else aiter(StdinLines()))
+            return code if options.mode is ChatMode.PIPE else 0  # a person at a terminal was told
     except asyncio.CancelledError:
         if main_task is not None:
             main_task.uncancel()
@@ -168,39 +148,25 @@ async def _run_temporary(gateway: Gateway, options: ChatOptions) -> int:
 
 
 async def _run_one_shot(chat: ChatSession, options: ChatOptions) -> int:
-    from palaver.cli.chat.one_shot import OneShot, print_answer_json
+    from palaver.cli.chat.one_shot import OneShot, choose_output, print_answer_json
 
-    one_shot = OneShot(chat, _choose_output(options))
+    one_shot = OneShot(chat, choose_output(options))
     answer = await _SignalHandling(one_shot).run(one_shot.ask(options.message or ""))
     if options.as_json:
-        await print_answer_json(answer, chat)
+        session = None if answer.session_id is None else await chat.view.get(answer.session_id)
+        print_answer_json(answer, None if session is None else session.usage.to_dict())
     answer.raise_for_state()
     return 0
 
 
 async def _run_pipe(chat: ChatSession, options: ChatOptions) -> int:
-    from palaver.cli.chat.one_shot import OneShot
-
-    one_shot = OneShot(chat, _choose_output(options))
-    signal_handling = _SignalHandling(one_shot)
-    return await signal_handling.run(_ask_each_line(one_shot, signal_handling))
-
-
-async def _ask_each_line(one_shot: OneShot, signal_handling: _SignalHandling) -> int:
     from palaver.cli.chat.line_mode import StdinLines
+    from palaver.cli.chat.one_shot import OneShot, ask_lines, choose_output
 
-    code = 0
-    async for text in StdinLines():
-        try:
-            (await one_shot.ask(text)).raise_for_state()
-        except StoreError:
-            raise
-        except PalaverError as error:
-            print_error(error)
-            code = get_exit_code(error)
-        if signal_handling.interrupted:
-            break
-    return code
+    one_shot = OneShot(chat, choose_output(options))
+    signal_handling = _SignalHandling(one_shot)
+    asking = ask_lines(one_shot.ask, aiter(StdinLines()), is_over=lambda: signal_handling.interrupted)
+    return await signal_handling.run(asking)
 
 
 class _SignalHandling:
@@ -247,19 +213,6 @@ class _SignalHandling:
     def _cancel_work(self) -> None:
         if self._work is not None:
             self._work.cancel()
-
-
-def _choose_output(options: ChatOptions) -> AnswerOutput:
-    from palaver.cli.chat.one_shot import NullOutput, PlainOutput
-
-    if options.as_json:
-        return NullOutput()
-    has_escape_codes = is_stdout_terminal() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
-    if options.mode is ChatMode.ONE_SHOT and has_escape_codes:
-        from palaver.cli.chat.renderer import LiveRenderer
-
-        return LiveRenderer(quiet=options.quiet)
-    return PlainOutput(quiet=options.quiet)
 
 
 # ---- signals and warnings ----------------------------------------------------------------------------------

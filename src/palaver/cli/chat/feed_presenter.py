@@ -149,7 +149,7 @@ class FeedPresenter:
                 self._answer.turn_id is None
                 and self._only_turn_id is None
                 and message.role == "assistant"
-                and _is_final_message(message)
+                and not message.extra.get("tool_calls")
             ):
                 yield AnswerEnd()  # no draft of this answer was shown, so no turn will end it
 
@@ -188,10 +188,6 @@ class FeedPresenter:
             return Note("Stopped" if is_own else "Stopped by someone else")
         explained = InterruptReason(reason).explain(minutes) if reason in set(InterruptReason) else reason
         return Note(f"Interrupted: {explained}")
-
-
-def _is_final_message(message: Message) -> bool:
-    return not message.extra.get("tool_calls")
 
 
 def _format_provider_message(facts: Mapping[str, Any]) -> str:

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
+from palaver.cli.chat.chat_options import ChatMode
 from palaver.cli.chat.feed_presenter import FeedPresenter, Note
-from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRejected
-from palaver.cli.output import clean_line, clean_text, format_duration, print_json
-from palaver.core.errors import StoreClosed
+from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRejected, get_exit_code, print_error
+from palaver.cli.output import clean_line, clean_text, format_duration, has_escape_codes, print_json
+from palaver.core.errors import PalaverError, StoreClosed, StoreError
 from palaver.live.feed_events import EventAppended, TurnChanged
 from palaver.sessions.draft import Piece, PieceKind
 from palaver.sessions.inbound import Outcome
 from palaver.sessions.turn import BusyPolicy, TurnState
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from palaver.cli.chat.chat_options import ChatOptions
     from palaver.cli.chat.chat_session import ChatSession
     from palaver.cli.chat.feed_presenter import DisplayItem
     from palaver.core.ids import SessionId, TurnId
@@ -221,8 +225,36 @@ class NullOutput:
         pass
 
 
-async def print_answer_json(answer: Answer, chat: ChatSession) -> None:
-    session = await chat.view.get(answer.session_id) if answer.session_id is not None else None
+def choose_output(options: ChatOptions) -> AnswerOutput:
+    """Choose how answers are shown."""
+    if options.as_json:
+        return NullOutput()
+    if options.mode is ChatMode.SCREEN or (options.mode is ChatMode.ONE_SHOT and has_escape_codes()):
+        from palaver.cli.chat.renderer import LiveRenderer
+
+        return LiveRenderer(quiet=options.quiet)
+    return PlainOutput(quiet=options.quiet)
+
+
+async def ask_lines(
+    ask: Callable[[str], Awaitable[Answer]], lines: AsyncIterator[str], *, is_over: Callable[[], bool] = lambda: False
+) -> int:
+    """Ask each line, print what went wrong, and return the exit code of the last error; 0 if there was none."""
+    code = 0
+    async for text in lines:
+        try:
+            (await ask(text)).raise_for_state()
+        except StoreError:
+            raise
+        except PalaverError as error:
+            print_error(error)
+            code = get_exit_code(error)
+        if is_over():
+            break
+    return code
+
+
+def print_answer_json(answer: Answer, usage: Mapping[str, object] | None) -> None:
     print_json(
         {
             "session_id": answer.session_id,
@@ -230,6 +262,6 @@ async def print_answer_json(answer: Answer, chat: ChatSession) -> None:
             "state": answer.state,
             "text": answer.text,
             "error": answer.error,
-            "usage": None if session is None else session.usage.to_dict(),
+            "usage": usage,
         }
     )

@@ -178,9 +178,6 @@ def format_usage(session: Session) -> list[str]:
 # One answer on a terminal: finished blocks are printed once, the tail is redrawn in place as it grows.
 
 
-# One answer on a terminal: finished blocks are printed once, the tail is redrawn in place as it grows.
-
-
 class LiveRenderer:
     """Shows a growing answer as Markdown; with `quiet` only its text."""
 

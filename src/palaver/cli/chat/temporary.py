@@ -7,17 +7,14 @@ the process ends.
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta
-from palaver.cli.chat.chat_options import ChatMode
 from palaver.cli.chat.feed_presenter import Note
-from palaver.cli.chat.one_shot import Answer, PlainOutput
-from palaver.cli.errors import get_exit_code, print_error
-from palaver.cli.output import print_hint, print_json
-from palaver.core.errors import PalaverError, StoreError
+from palaver.cli.chat.one_shot import Answer, print_answer_json
+from palaver.cli.output import print_hint
+from palaver.core.errors import PalaverError
 from palaver.core.source import Platform
 from palaver.inbox.temporary_request import MAX_CONVERSATION_CHARS, MAX_MESSAGES, TemporaryMessage, TemporaryQuestion
 from palaver.sessions.draft import Piece, PieceKind
@@ -138,32 +135,9 @@ async def run_one_temporary(chat: TemporaryTerminalChat, options: ChatOptions) -
     """Answer the message of the command line."""
     answer = await chat.ask(options.message or "")
     if options.as_json:
-        print_json(
-            {
-                "session_id": None,
-                "turn_id": None,
-                "state": answer.state,
-                "text": answer.text,
-                "error": answer.error,
-                "usage": chat.usage or None,
-            }
-        )
+        print_answer_json(answer, chat.usage or None)
     answer.raise_for_state()
     return 0
-
-
-async def run_temporary_lines(chat: TemporaryTerminalChat, lines: AsyncIterator[str], *, is_person: bool) -> int:
-    """Answer each line. A person at a terminal is told about errors; a script gets them as exit code, too."""
-    code = 0
-    async for text in lines:
-        try:
-            (await chat.ask(text)).raise_for_state()
-        except StoreError:
-            raise
-        except PalaverError as error:
-            print_error(error)
-            code = get_exit_code(error)
-    return 0 if is_person else code
 
 
 async def read_prompt_lines() -> AsyncIterator[str]:
@@ -182,18 +156,3 @@ async def read_prompt_lines() -> AsyncIterator[str]:
             return
         if text.strip():
             yield text
-
-
-def choose_temporary_output(options: ChatOptions) -> AnswerOutput:
-    """Choose how answers are shown."""
-    from palaver.cli.chat.one_shot import NullOutput
-    from palaver.cli.output import is_stdout_terminal
-
-    if options.as_json:
-        return NullOutput()
-    has_escape_codes = is_stdout_terminal() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
-    if options.mode is ChatMode.SCREEN or (options.mode is ChatMode.ONE_SHOT and has_escape_codes):
-        from palaver.cli.chat.renderer import LiveRenderer
-
-        return LiveRenderer(quiet=options.quiet)
-    return PlainOutput(quiet=options.quiet)

@@ -212,8 +212,8 @@ def export(session: str, path: Path | None, file_format: str | None, force: bool
 
 def _export_document(session: str, path: Path | None, file_format: str, *, force: bool) -> None:
     """Write a document as it is made, piece by piece."""
+    from palaver.app import make_attachments
     from palaver.core.files import write_pieces_atomically
-    from palaver.media.attachments import Attachments
     from palaver.sessions.export import DocumentFormat
     from palaver.transfer.documents import Documents
 
@@ -221,7 +221,7 @@ def _export_document(session: str, path: Path | None, file_format: str, *, force
     with open_store(settings) as store:
         principal = store.get_owner().principal
         found = lookup.find_session(store.seen_by(principal, everything=not wants_mine()), session)
-        documents = Documents(store, Attachments(store, settings.home / "attachments"))
+        documents = Documents(store, make_attachments(store, settings))
         pieces = documents.iterate(principal, found.id, DocumentFormat(file_format), everything=not wants_mine())
         if file_format == "json":
             ascii_only = path is None and not output.can_print_unicode()

@@ -32,15 +32,16 @@ if TYPE_CHECKING:
     from palaver.sessions.view import SessionView
 
 
-_COLUMNS = (
-    Column("ID", style="dim"),
-    Column("ACTIVE", min_terminal_width=52),
-    Column("CHAT", width_divisor=5, min_terminal_width=66),
-    Column("MESSAGES", align="right", min_terminal_width=100),
-    Column("TITLE", fills_width=True),
+_COLUMNS: tuple[Column[Session], ...] = (
+    Column("ID", lambda each: each.id, style="dim"),
+    Column("ACTIVE", lambda each: each.active_at or "never", min_terminal_width=52),
+    Column("CHAT", transcript.format_place, width_divisor=5, min_terminal_width=66),
+    Column("MESSAGES", lambda each: each.message_count, align="right", min_terminal_width=100),
+    Column("TITLE", lambda each: "★ " * each.pinned + transcript.format_heading(each), fills_width=True),
 )
-
-_EXPIRED_COLUMNS = (*_COLUMNS[:2], Column("ENDED"), *_COLUMNS[2:])
+_END_COLUMN: Column[Session] = Column(
+    "ENDED", lambda each: f"{output.format_relative_time(each.ended_at, datetime.now(UTC))}, {each.end_reason}"
+)
 
 
 @click.command("list")
@@ -105,21 +106,7 @@ def list_sessions(
 
 
 def _print_page(page: Page[Session], *, with_end: bool) -> None:
-    now = datetime.now(UTC)
-    output.print_table(
-        _EXPIRED_COLUMNS if with_end else _COLUMNS,
-        [
-            (
-                session.id,
-                output.format_relative_time(session.active_at, now),
-                *([f"{output.format_relative_time(session.ended_at, now)}, {session.end_reason}"] if with_end else []),
-                transcript.format_place(session),
-                str(session.message_count),
-                f"★ {transcript.format_heading(session)}" if session.pinned else transcript.format_heading(session),
-            )
-            for session in page
-        ],
-    )
+    output.print_table((*_COLUMNS[:2], _END_COLUMN, *_COLUMNS[2:]) if with_end else _COLUMNS, page)
     if page.cursor is not None:
         output.print_hint(f"For more, run the same command with --cursor {page.cursor}")
 

@@ -237,17 +237,18 @@ def list_columns(columns: type, alias: str = "", **expressions: str) -> str:
     )
 
 
-def name_columns(columns: type, row: Sequence[Any]) -> dict[str, Any]:
-    """Return a row of `list_columns` by name, to convert some of its values and build the dataclass."""
-    return dict(zip(_list_names(columns), row, strict=True))
-
-
 @cache
 def _list_names(columns: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(columns)) if is_dataclass(columns) else columns._fields  # type: ignore[attr-defined]
 
 
-def fetch_value(tx: Transaction, sql: str, *params: object) -> Any:
+def fetch_value(tx: Transaction, sql: str, *params: object) -> T | None:
     """Return the first column of the first row; None if there is no row."""
     row = tx.fetch_one(sql, *params)
     return None if row is None else row[0]
+
+
+def fetch_number(tx: Transaction, sql: str, *params: object) -> int:
+    """Return the number in the first column of the first row, such as a count; 0 if there is no row."""
+    value: int | None = fetch_value(tx, sql, *params)
+    return value or 0

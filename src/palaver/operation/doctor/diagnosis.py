@@ -84,7 +84,7 @@ class _Doctor:
             settings = self._environment.load_settings()
         except ConfigError as error:
             problems = error.facts.get("problems")
-            lines = [str(each) for each in problems] if isinstance(problems, tuple) else [str(error)]
+            lines = list(problems) if isinstance(problems, tuple) else [error.text]
             self._findings += [
                 make_problem(FindingCode.CONFIGURATION_PROBLEM, problem=line, file=config_file) for line in lines
             ]

@@ -1,25 +1,32 @@
-"""Everything that a check can find: a code for programs, and its texts with the names of their facts in braces.
-
-The page has the texts in other languages, by code; a test compares both.
-"""
+"""Everything that a check can find: a code for programs, and its texts with the names of their facts in braces."""
 
 from __future__ import annotations
 
+import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from palaver.core.errors import PalaverError
 from palaver.core.invocation import format_command
+from palaver.core.texts import Text, join_texts, name_text, pack_text, say, unpack_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 
+_GAP: Final = re.compile(r"\{(\w+)\}")
 _NTP: Final = "Set the clock by NTP: sudo timedatectl set-ntp true"
 _FREE_SPACE: Final = "Free some space on the disk of {folder}."
 _BACK_TO_BACKUP: Final = "Go back to a backup: {command}"
+
+
+def _name_words(code: str, template: str) -> str:
+    """Name a template that has words besides its gaps."""
+    return name_text(code, template) if re.search(r"[a-z]{2}", _GAP.sub("", template)) else template
 
 
 class FindingCode(StrEnum):
@@ -31,7 +38,9 @@ class FindingCode(StrEnum):
 
     def __new__(cls, code: str, subject: str, text: str, fix: str = "") -> Self:
         member = str.__new__(cls, code)
-        member._value_, member.subject, member.text, member.fix = code, subject, text, fix
+        member._value_ = code
+        member.subject = _name_words(f"finding.subject.{subject.lower().replace(' ', '_')}", subject)
+        member.text, member.fix = _name_words(f"finding.{code}", text), _name_words(f"finding.{code}.fix", fix)
         return member
 
     CHECK_FAILED = "check_failed", "{subject}", "{problem}", "Fix what the message names, and run this again."
@@ -225,6 +234,7 @@ class FindingCode(StrEnum):
 
 
 FINDING_CODES: Final = {code.value: code for code in FindingCode}
+_SUBJECTS: Final = {str(code.subject): code.subject for code in FindingCode}  # of a finding that can be about any
 
 
 class Severity(StrEnum):
@@ -245,14 +255,15 @@ class Finding:
     facts: Mapping[str, str] = field(default_factory=dict)  # what the texts mention
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "code": self.code,
-            "subject": self.subject,
-            "severity": self.severity,
-            "text": self.text,
-            "fix": self.fix or None,
-            "facts": dict(self.facts),
-        }
+        packed_facts = {name: pack_text(fact) for name, fact in self.facts.items()}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return values | {"fix": self.fix or None, "packed_facts": packed_facts}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Finding:
+        """Return a finding of another process, which can be translated here."""
+        facts = {name: unpack_text(fact) for name, fact in found["packed_facts"].items()}
+        return make_finding(Severity(found["severity"]), FINDING_CODES[found["code"]], **facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,28 +280,35 @@ class Diagnosis:
         return {"ok": not self.has_problems, "findings": [finding.to_json() for finding in self.findings]}
 
 
-def make_ok(code: FindingCode, **facts: object) -> Finding:
-    return _make_finding(code, Severity.OK, facts)
-
-
-def make_warning(code: FindingCode, **facts: object) -> Finding:
-    return _make_finding(code, Severity.WARNING, facts)
-
-
-def make_problem(code: FindingCode, **facts: object) -> Finding:
-    return _make_finding(code, Severity.PROBLEM, facts)
-
-
-def _make_finding(code: FindingCode, severity: Severity, facts: Mapping[str, object]) -> Finding:
-    values = {name: str(value) for name, value in facts.items()}
+def make_finding(severity: Severity, code: FindingCode, **facts: object) -> Finding:
+    values = {name: _to_text(value) for name, value in facts.items()}
+    if "subject" in values:
+        values["subject"] = _SUBJECTS.get(values["subject"], values["subject"])
     return Finding(
         code=code,
         severity=severity,
-        subject=code.subject.format_map(values),
-        text=code.text.format_map(values),
-        fix=code.fix.format_map(values),
+        subject=_fill(code.subject, values),
+        text=_fill(code.text, values),
+        fix=_fill(code.fix, values),
         facts=values,
     )
+
+
+def _to_text(fact: object) -> str:
+    if isinstance(fact, PalaverError):
+        return fact.text
+    return fact if isinstance(fact, str) else str(fact)
+
+
+def _fill(template: str, facts: Mapping[str, str]) -> str:
+    if isinstance(template, Text):
+        return say(template.code, template, **facts)
+    return join_texts("", [facts[part] if number % 2 else part for number, part in enumerate(_GAP.split(template))])
+
+
+make_ok = partial(make_finding, Severity.OK)
+make_warning = partial(make_finding, Severity.WARNING)
+make_problem = partial(make_finding, Severity.PROBLEM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from palaver.core.engines.base import Read
 from palaver.core.engines.schema_state import get_sqlite_path, load_schema_state
 from palaver.core.engines.sqlite_file import list_backup_paths, refuse_lost_file
 from palaver.core.errors import PalaverError, SchemaTooNew, StoreDamaged
+from palaver.core.texts import join_texts, say
 from palaver.delivery.health import load_health
 from palaver.delivery.model import STATE_LABELS, AccountState
 from palaver.operation import invariants
@@ -52,19 +53,14 @@ def check_home(home: Path) -> Iterator[Finding]:
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
         yield make_problem(FindingCode.HOME_NOT_WRITABLE, folder=home, command=f"chmod u+rwx {path}")
         return
-    open_paths = [home] if info.st_mode & _OTHERS else []
-    open_paths += [each for each in _list_private_files(home) if each.stat().st_mode & _OTHERS]
+    private = sorted({path for pattern in _PRIVATE_FILES for path in home.glob(pattern) if path.is_file()})
+    open_paths = [path for path in (home, *private) if path.stat().st_mode & _OTHERS]
     if not open_paths:
         yield make_ok(FindingCode.HOME_PRIVATE, folder=home)
         return
     fixes = [f"chmod {'700' if each.is_dir() else '600'} {shlex.quote(str(each))}" for each in open_paths]
     names = ", ".join(each.name if each != home else str(home) for each in open_paths)
     yield make_warning(FindingCode.HOME_READABLE, files=names, command=" && ".join(fixes))
-
-
-def _list_private_files(home: Path) -> list[Path]:
-    found = {path for pattern in _PRIVATE_FILES for path in home.glob(pattern) if path.is_file()}
-    return sorted(found)
 
 
 def check_disk(home: Path, database: Path | None) -> Iterator[Finding]:
@@ -186,7 +182,7 @@ def check_everything(store: SessionStore, attachments: Path, commands: FixComman
 # The accounts on chat platforms: their settings, what the running server says, and on request a real sign-in.
 
 PROBE_SECONDS: Final = 20.0
-_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.DEAF})
+_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.UNRESPONSIVE})
 
 
 def check_accounts(
@@ -227,7 +223,7 @@ def _describe_running(
             FindingCode.ACCOUNT_FAILED,
             subject=subject,
             state=words,
-            problem=error or "no error was reported",
+            problem=error or say("operation.no_error_reported", "no error was reported"),
             command=commands.format("platforms test"),
         )
     else:
@@ -247,7 +243,7 @@ def _describe_running(
 
 
 def _join(details: Sequence[str]) -> str:
-    return "".join(f". {detail}" for detail in details)
+    return join_texts("", [part for detail in details for part in (". ", detail)])
 
 
 async def _probe(subject: str, account: ConfiguredAccount) -> Finding:
@@ -260,14 +256,14 @@ async def _probe(subject: str, account: ConfiguredAccount) -> Finding:
             finally:
                 await adapter.close()
     except PalaverError as error:
-        return make_problem(FindingCode.SIGN_IN_FAILED, subject=subject, problem=account.hide_secrets(str(error)))
+        return make_problem(FindingCode.SIGN_IN_FAILED, subject=subject, problem=account.hide_secrets(error.text))
     except TimeoutError:
         return make_problem(FindingCode.SIGN_IN_TOO_SLOW, subject=subject, seconds=f"{PROBE_SECONDS:.0f}")
     except Exception as error:  # noqa: BLE001  (an SDK may raise anything, and the other checks go on)
         text = account.hide_secrets(f"{type(error).__name__}: {error}")
         return make_problem(FindingCode.SIGN_IN_ERROR, subject=subject, problem=text[:300])
     if info.warnings:
-        problem = account.hide_secrets(" ".join(info.warnings))
+        problem = account.hide_secrets(join_texts(" ", info.warnings))
         return make_warning(FindingCode.SIGN_IN_WARNING, subject=subject, name=info.name, problem=problem)
     name = info.name or info.user_id
     return make_ok(FindingCode.SIGN_IN, subject=subject, name=name, details=_join(info.details))

@@ -28,6 +28,7 @@ from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.schema_state import describe_sqlite
 from palaver.core.errors import BudgetExceeded, PalaverError
+from palaver.core.texts import say
 from palaver.drivers.demo import DEMO_MODEL
 from palaver.drivers.selection import choose_agent
 from palaver.media.documents.sandbox import CHECK_COMMAND
@@ -263,7 +264,7 @@ async def _ask(store: SessionStore | None, settings: Settings, agent: Agent) -> 
 
 
 async def _ask_with_budgets(store: SessionStore, settings: Settings, agent: Agent) -> Finding:
-    budgets = Budgets(store, settings.turns.budgets, settings.turns.timeout)
+    budgets = Budgets(store, lambda: settings.turns)
     person = store.get_owner()
     row = await store.engine.arun(Read(lambda tx: people.find_by_id(tx, person.id)))
     assert row is not None  # noqa: S101  (the owner exists: `get_owner` returned them)
@@ -296,15 +297,13 @@ async def _run(agent: Agent, meter: CallMeter, reports: list[UsageReport]) -> Fi
         return make_warning(FindingCode.MODEL_OVER_BUDGET, model=agent.model, problem=error)
     except PalaverError as error:
         detail = error.facts.get("detail")
-        said = f" The provider says: {detail}" if isinstance(detail, str) and detail not in str(error) else ""
+        said: str = ""
+        if isinstance(detail, str) and detail not in str(error):
+            said = say("operation.provider_says", " The provider says: {detail}", detail=detail)
         return make_problem(FindingCode.MODEL_FAILED, problem=error, detail=said)
-    return _describe_answer(agent, "".join(text), time.monotonic() - started)
-
-
-def _describe_answer(agent: Agent, answer: str, seconds: float) -> Finding:
-    if not answer.strip():
+    if not "".join(text).strip():
         return make_warning(FindingCode.MODEL_EMPTY, model=agent.model)
-    return make_ok(FindingCode.MODEL_ANSWERS, model=agent.model, seconds=f"{seconds:.1f}")
+    return make_ok(FindingCode.MODEL_ANSWERS, model=agent.model, seconds=f"{time.monotonic() - started:.1f}")
 
 
 async def _record_usage(store: SessionStore, work: DoctorWork, call_ids: list[str], reports: list[UsageReport]) -> None:

@@ -6,24 +6,44 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from palaver.core.errors import DeliveryError, SendRetryable, SendUncertain
+from palaver.core.texts import say
 
 
 def make_wait_error(platform: str, seconds: float, *, whole_account: bool = False) -> SendRetryable:
     """Return the error of a message that a platform has not taken because too many came."""
-    text = f"{platform} asks to wait {seconds:.0f} seconds."
+    text = say(
+        "platform.asks_wait_seconds",
+        "{platform} asks to wait {seconds} seconds.",
+        platform=platform,
+        seconds=f"{seconds:.0f}",
+    )
     return SendRetryable(text, retry_after=seconds, whole_account=whole_account)
 
 
 def make_outage_error(platform: str, reason: str, *, may_have_arrived: bool) -> SendRetryable | SendUncertain:
     """Return the error of a request that a platform has not answered."""
     if may_have_arrived:
-        return SendUncertain(f"{platform} did not confirm the message: {reason}")
-    return SendRetryable(f"{platform} can't be reached right now: {reason}")
+        return SendUncertain(
+            say(
+                "platform.not_confirm_message",
+                "{platform} did not confirm the message: {reason}",
+                platform=platform,
+                reason=reason,
+            )
+        )
+    return SendRetryable(
+        say(
+            "platform.cant_reached_right_now",
+            "{platform} can't be reached right now: {reason}",
+            platform=platform,
+            reason=reason,
+        )
+    )
 
 
 def make_repeatable(error: DeliveryError) -> DeliveryError:
     """Return the error of a request that does no harm when it is repeated: it is, if the platform may have acted."""
-    return SendRetryable(str(error)) if isinstance(error, SendUncertain) else error
+    return SendRetryable(error.text) if isinstance(error, SendUncertain) else error
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:

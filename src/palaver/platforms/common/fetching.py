@@ -63,24 +63,20 @@ class FileFetcher:
         downloaded.
         """
         async with self._requests.get(url, headers) as response:
-            async for chunk in self._read(response):
-                yield chunk
-
-    async def _read(self, response: httpx2.Response) -> AsyncIterator[bytes]:
-        if response.status_code != httpx2.codes.OK:
-            raise ConnectionLost(f"the server answered {response.status_code}")
-        announced = response.headers.get("content-length", "")
-        if announced.isascii() and announced.isdigit() and len(announced) < 19 and int(announced) > self._max_bytes:
-            raise InvalidInput(self._describe_limit(int(announced)))
-        size = 0
-        try:
-            async for chunk in response.aiter_raw():
-                size += len(chunk)
-                if size > self._max_bytes:
-                    raise InvalidInput(self._describe_limit(None))
-                yield chunk
-        except httpx2.HTTPError as error:
-            raise ConnectionLost("the download broke off") from error
+            if response.status_code != httpx2.codes.OK:
+                raise ConnectionLost(f"the server answered {response.status_code}")
+            announced = response.headers.get("content-length", "")
+            if announced.isascii() and announced.isdigit() and len(announced) < 19 and int(announced) > self._max_bytes:
+                raise InvalidInput(self._describe_limit(int(announced)))
+            size = 0
+            try:
+                async for chunk in response.aiter_raw():
+                    size += len(chunk)
+                    if size > self._max_bytes:
+                        raise InvalidInput(self._describe_limit(None))
+                    yield chunk
+            except httpx2.HTTPError as error:
+                raise ConnectionLost("the download broke off") from error
 
     def _describe_limit(self, size: int | None) -> str:
         limit = f"limit {self._max_bytes // _BYTES_PER_MB} MB"

@@ -1,17 +1,16 @@
-"""Shared by adapters that receive: bounded memories, tasks that end together, JSON, lists in words.
+"""Shared by adapters that receive: bounded memories, JSON, lists in words.
 
 Imported by child processes, too: only the standard library.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Sequence
 
     from palaver.gateway.intake import Intake
     from palaver.sessions.inbound import AnyUpdate, Cursor
@@ -34,43 +33,6 @@ class RecentEntries(OrderedDict[K, V]):
         self.move_to_end(key)
         while len(self) > self._max_entries:
             self.popitem(last=False)
-
-
-class BackgroundTasks:
-    """Tasks that run beside the rest."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def start(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(coroutine, name=self._name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def end(self, seconds: float = 0.0) -> None:
-        """Let them end by themselves for so long, and cancel the others."""
-        tasks = set(self._tasks)
-        if tasks and seconds:
-            await asyncio.wait(tasks, timeout=seconds)
-        await _cancel(tasks)
-
-
-async def run_together(*coroutines: Coroutine[Any, Any, object], until: str = asyncio.FIRST_COMPLETED) -> None:
-    """Run several things at once until one ends, or one fails; then all end, and its error is raised."""
-    tasks = {asyncio.create_task(coroutine) for coroutine in coroutines}
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=until)
-        for task in done:
-            task.result()
-    finally:
-        await _cancel(tasks)
-
-
-async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def accept_updates(intake: Intake, updates: Sequence[AnyUpdate], cursor: Cursor | None) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, SecretStr
 
 from palaver.core.http_url import is_http_url
+from palaver.core.texts import join_texts, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,12 +41,14 @@ def check_token(
 
     def check(token: str) -> str:
         if not token:
-            raise ValueError(f"The {name} is empty. {fix}")
+            raise ValueError(say("platform.token_empty", "The {name} is empty. {fix}", name=name, fix=fix))
         if re.fullmatch(pattern, token):
             return token
         if re.search(f"token|{PLACEHOLDER}", token, re.IGNORECASE):
-            raise ValueError(f"The {name} is still a placeholder. {fix}")
-        raise ValueError(f"{problem} {fix}")
+            raise ValueError(
+                say("platform.token_placeholder", "The {name} is still a placeholder. {fix}", name=name, fix=fix)
+            )
+        raise ValueError(join_texts(" ", (problem, fix)))
 
     return _check_cleaned(check, clean)
 
@@ -55,14 +58,22 @@ def check_api_url(server: str, example: str) -> AfterValidator:
 
     def check(url: str) -> str:
         if not is_http_url(url) or urlsplit(url).query or urlsplit(url).fragment:
-            raise ValueError(f"{url!r} is not the address of {server}; use one such as {example}.")
+            raise ValueError(
+                say(
+                    "platform.not_address_use_one",
+                    "{value} is not the address of {server}; use one such as {example}.",
+                    value=repr(url),
+                    server=server,
+                    example=example,
+                )
+            )
         return url.rstrip("/")
 
     return AfterValidator(check)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
+    """Return whether a host is this machine."""
     if host.lower() == "localhost":
         return True
     try:

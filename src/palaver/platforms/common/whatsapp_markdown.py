@@ -130,11 +130,8 @@ class _BlockWriter:
         while self._tokens[self._next].type != "table_close":
             self._next += 1
         self._next += 1
-        return list(read_rows(self._tokens[start : self._next], _write_cell))
-
-
-def _write_cell(token: Token) -> str:
-    return " ".join(_write_plain(token.children or []).split())
+        cells = self._tokens[start : self._next]
+        return list(read_rows(cells, lambda token: " ".join(_write_plain(token.children or []).split())))
 
 
 def _write_code(content: str) -> str:
@@ -263,9 +260,5 @@ def _drop_unread_marks(pieces: Sequence[str | _Mark]) -> None:
 
 def _write_plain(tokens: Sequence[Token]) -> str:
     """Return the text without formats, for places that have none: cells of a table."""
-    pieces = _list_pieces([each if each.type != "code_inline" else _as_text(each) for each in tokens], "")
-    return "".join(piece for piece in pieces if isinstance(piece, str))
-
-
-def _as_text(token: Token) -> Token:
-    return token.copy(type="text")
+    plain = [each.copy(type="text") if each.type == "code_inline" else each for each in tokens]
+    return "".join(piece for piece in _list_pieces(plain, "") if isinstance(piece, str))

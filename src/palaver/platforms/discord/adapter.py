@@ -12,10 +12,10 @@ import discord
 
 from palaver.core.errors import ConnectionLost, SendRejected
 from palaver.core.source import Platform
+from palaver.core.tasks import BackgroundTasks, run_together
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.common.receiving import BackgroundTasks, run_together
 from palaver.platforms.discord.client import DiscordClient, describe_account, has_content_intent
 from palaver.platforms.discord.directory import ChannelDirectory
 from palaver.platforms.discord.failures import NO_HISTORY_FOR_REPLY, UNKNOWN_MESSAGE, RequestFailed, RequestRefused
@@ -61,8 +61,6 @@ class _Interaction:
 
 
 class DiscordAdapter(Adapter):
-    """One bot on Discord."""
-
     platform = Platform.DISCORD
     capabilities = CAPABILITIES
 
@@ -92,18 +90,14 @@ class DiscordAdapter(Adapter):
     async def probe(self) -> AccountInfo:
         """Sign in, and say which switch or permission is missing."""
         self._client.open()
-        user = await self._client.get_user()
-        application = await self._client.get_application()
-        guilds = await self._client.list_guilds()
+        user, application, guilds = await self._client.load_account()
         self._user_id, self._application_id = user["id"], application["id"]
-        self._set_intents(can_read_content=has_content_intent(application))
-        return describe_account(user, application, guilds)
-
-    def _set_intents(self, *, can_read_content: bool) -> None:
+        can_read_content = has_content_intent(application)
         intents = discord.Intents(guilds=True, messages=True, reactions=True, message_content=can_read_content)
         if intents != self._intents:
             self._intents = intents
             self._intents_changed.set()
+        return describe_account(user, application, guilds)
 
     async def run(self, link: AccountLink) -> None:
         """Receive events; first what was missed since the last run."""
@@ -230,7 +224,6 @@ class DiscordAdapter(Adapter):
         return str((await self._client.deliver("POST", path, **body))["id"])
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
-        """Replace the text and the buttons of a message."""
         path = build_message_path(message.address, message_id)
         await self._client.deliver("PATCH", path, json=build_edit(message), is_repeatable=True)
 
@@ -259,7 +252,7 @@ class DiscordAdapter(Adapter):
 
 
 def _has_code(error: SendRejected, code: int) -> bool:
-    """Whether Discord has refused a request with this error code."""
+    """Return whether Discord has refused a request with this error code."""
     return isinstance(error.__cause__, RequestRefused) and error.__cause__.code == code
 
 

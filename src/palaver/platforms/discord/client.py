@@ -13,10 +13,10 @@ from discord.gateway import DiscordClientWebSocketResponse
 from discord.http import HTTPClient, Route
 
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.discord.failures import (
-    PORTAL,
     UNKNOWN_INTERACTION,
     RequestFailed,
     RequestRefused,
@@ -63,14 +63,19 @@ PERMISSIONS: Final = {
 }
 MAX_NAMED_SERVERS: Final = 5
 
-NO_CONTENT_WARNING: Final = (
-    "In servers the bot reads only messages that mention it, and not what was written before: the Message Content "
-    f"Intent is off. To turn it on, open {PORTAL}, choose your application, then Bot, and turn on Message Content "
-    "Intent under Privileged Gateway Intents. Press Save Changes, and test the connection again: then it has an effect."
+NO_CONTENT_WARNING: Final = say(
+    "discord.no_content_warning",
+    "In servers the bot reads only messages that mention it, and not what was written before: the"
+    " Message Content Intent is off. To turn it on, open"
+    " https://discord.com/developers/applications, choose your application, then Bot, and turn on"
+    " Message Content Intent under Privileged Gateway Intents. Press Save Changes, and test the"
+    " connection again: then it has an effect.",
 )
-ENDPOINT_WARNING: Final = (
-    "Slash commands and buttons don't work: Discord sends them to another program. Open "
-    f"{PORTAL}, choose your application, then General Information, and empty Interactions Endpoint URL."
+ENDPOINT_WARNING: Final = say(
+    "discord.endpoint_warning",
+    "Slash commands and buttons don't work: Discord sends them to another program. Open"
+    " https://discord.com/developers/applications, choose your application, then General"
+    " Information, and empty Interactions Endpoint URL.",
 )
 
 
@@ -81,20 +86,14 @@ class DiscordHttp(HTTPClient):
         super().__init__(asyncio.get_running_loop())
         self._api_url = api_url
         self.token = token
-        self._session: aiohttp.ClientSession | None = None
-
-    def open(self) -> None:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                ws_response_class=DiscordClientWebSocketResponse,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            ws_response_class=DiscordClientWebSocketResponse,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
 
     async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self._session.close()
 
     async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
         return await self._get_session().ws_connect(
@@ -150,7 +149,7 @@ class DiscordHttp(HTTPClient):
             raise RequestFailed(_describe(error), was_sent=True) from None
 
     def _get_session(self) -> aiohttp.ClientSession:
-        if self._session is None:
+        if self._session.closed:
             raise RequestFailed("the connection is closed", was_sent=False)
         return self._session
 
@@ -188,7 +187,6 @@ class DiscordClient:
     def open(self) -> None:
         if self._http is None:
             self._http = DiscordHttp(self._settings.api_url, self._settings.bot_token.get_secret_value())
-            self._http.open()
 
     async def close(self) -> None:
         http, self._http = self._http, None
@@ -197,20 +195,13 @@ class DiscordClient:
 
     # ---- the account -----------------------------------------------------------------------------------------
 
-    async def get_user(self) -> JSON:
-        user: JSON = await self._call("GET", "/users/@me")
-        return user
-
-    async def get_application(self) -> JSON:
-        application: JSON = await self._call("GET", "/applications/@me")
-        return application
-
-    async def list_guilds(self) -> list[JSON]:
-        guilds: list[JSON] = await self._call("GET", "/users/@me/guilds", params={"limit": str(MAX_GUILDS)})
-        return guilds
+    async def load_account(self) -> tuple[JSON, JSON, list[JSON]]:
+        """Return the bot as a user, its application, and the servers that it is in."""
+        user = await self._call("GET", "/users/@me")
+        application = await self._call("GET", "/applications/@me")
+        return user, application, await self._call("GET", "/users/@me/guilds", params={"limit": str(MAX_GUILDS)})
 
     async def set_commands(self, application_id: str, commands: Sequence[JSON]) -> None:
-        """Replace the slash commands of the bot."""
         await self._call("PUT", f"/applications/{application_id}/commands", json=list(commands))
 
     async def _call(self, method: str, path: str, **options: Any) -> Any:
@@ -233,7 +224,6 @@ class DiscordClient:
         return found
 
     async def download(self, url: str) -> AsyncIterator[bytes]:
-        """Download a file that a person has sent."""
         if (urlsplit(url).hostname or "").lower() not in self._file_hosts:
             raise InvalidInput("its address is not one of Discord")
         async for chunk in self._fetcher.fetch(url):
@@ -286,7 +276,7 @@ class DiscordClient:
 
 
 def has_content_intent(application: JSON) -> bool:
-    """Whether the bot may read messages that do not mention it."""
+    """Return whether the bot may read messages that do not mention it."""
     return bool(application.get("flags", 0) & CONTENT_FLAGS)
 
 
@@ -309,23 +299,41 @@ def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> A
     invite = build_invite_url(application["id"])
     if not guilds:
         warnings.append(
-            "The bot is in no server yet, and people can only write to it if they share one with it. Open this link in "
-            f"a browser, choose a server, and press Authorize: {invite}"
+            say(
+                "discord.bot_no_server_yet",
+                "The bot is in no server yet, and people can only write to it if they share one with it. Open"
+                " this link in a browser, choose a server, and press Authorize: {link}",
+                link=invite,
+            )
         )
     lacking = [(guild["name"], missing) for guild in guilds if (missing := _list_missing(guild))]
     for name, missing in lacking[:MAX_NAMED_SERVERS]:
         warnings.append(
-            f'In the server "{name}" the bot lacks: {", ".join(missing)}. Let an administrator open Server Settings, '
-            "then Roles, choose the role of the bot, and turn these on under Permissions."
+            say(
+                "discord.server_bot_lacks_let",
+                'In the server "{server}" the bot lacks: {permissions}. Let an administrator open Server'
+                " Settings, then Roles, choose the role of the bot, and turn these on under Permissions.",
+                server=name,
+                permissions=", ".join(missing),
+            )
         )
     if len(lacking) > MAX_NAMED_SERVERS:
-        warnings.append(f"It lacks permissions in {len(lacking) - MAX_NAMED_SERVERS} more servers.")
+        warnings.append(
+            say(
+                "discord.lacks_permissions_more_servers",
+                "It lacks permissions in {count} more servers.",
+                count=len(lacking) - MAX_NAMED_SERVERS,
+            )
+        )
     count = len(guilds)
     return AccountInfo(
         user_id=user["id"],
         name=f"@{user['username']}",
         warnings=tuple(warnings),
-        details=(f"In {count} server{'' if count == 1 else 's'}", f"Add it to a server: {invite}"),
+        details=(
+            f"In {count} server{'' if count == 1 else 's'}",
+            say("discord.add_server", "Add it to a server: {link}", link=invite),
+        ),
     )
 
 

@@ -14,21 +14,29 @@ from palaver.core.errors import (
     SendRetryable,
     TargetUnreachable,
 )
+from palaver.core.texts import say
 from palaver.platforms.common.failures import make_outage_error, make_wait_error, parse_retry_after
 from palaver.platforms.common.receiving import parse_json_object
 
 PORTAL: Final = "https://discord.com/developers/applications"
-ACCESS_REFUSED: Final = (
-    f"Discord refuses the bot token. It was reset, or it is not complete. Open {PORTAL}, choose your application, then "
-    "Bot, press Reset Token, and set the new one as bot_token in the server settings or as DISCORD_BOT_TOKEN."
+ACCESS_REFUSED: Final = say(
+    "discord.access_refused",
+    "Discord refuses the bot token. It was reset, or it is not complete. Open"
+    " https://discord.com/developers/applications, choose your application, then Bot, press Reset"
+    " Token, and set the new one as bot_token in the server settings or as DISCORD_BOT_TOKEN.",
 )
-CONTENT_REFUSED: Final = (
-    f"Discord does not let this bot read messages. Open {PORTAL}, choose your application, then Bot, turn on Message "
-    "Content Intent under Privileged Gateway Intents, press Save Changes, and connect again."
+CONTENT_REFUSED: Final = say(
+    "discord.content_refused",
+    "Discord does not let this bot read messages. Open"
+    " https://discord.com/developers/applications, choose your application, then Bot, turn on"
+    " Message Content Intent under Privileged Gateway Intents, press Save Changes, and connect"
+    " again.",
 )
-TOO_MANY_SERVERS: Final = (
-    "Discord wants this bot to use several connections, because it is in too many servers. Palaver has one connection "
-    "for each bot: create a second application for some of the servers."
+TOO_MANY_SERVERS: Final = say(
+    "discord.too_many_servers",
+    "Discord wants this bot to use several connections, because it is in too many servers."
+    " Palaver has one connection for each bot: create a second application for some of the"
+    " servers.",
 )
 UNKNOWN_MESSAGE: Final = 10008
 UNKNOWN_INTERACTION: Final = 10062
@@ -37,13 +45,25 @@ DEFAULT_WAIT_SECONDS: Final = 5.0
 BLOCKED_WAIT_SECONDS: Final = 60.0  # of a refusal that does not come from Discord's API, but from what is before it
 # Discord's error codes that concern the whole chat, and what they mean for people.
 _UNREACHABLE: Final = {
-    10003: "This channel was deleted, or Discord does not know it.",
-    10004: "The server was deleted, or the bot is no longer in it.",
-    50001: "The bot can't see this channel. Give its role the permission View Channel there.",
-    50007: "Discord does not let the bot write to this person: they don't accept direct messages, or blocked the bot.",
-    50008: "Messages can't be sent in a channel of this type.",
-    50013: "The bot may not write here. Give its role the permission Send Messages, and Send Messages in Threads.",
-    50278: "Discord does not let the bot write to this person: they share no server with it.",
+    10003: say("discord.channel_deleted_discord_not", "This channel was deleted, or Discord does not know it."),
+    10004: say("discord.server_deleted_bot_no", "The server was deleted, or the bot is no longer in it."),
+    50001: say(
+        "discord.bot_cant_see_channel",
+        "The bot can't see this channel. Give its role the permission View Channel there.",
+    ),
+    50007: say(
+        "discord.discord_not_let_bot",
+        "Discord does not let the bot write to this person: they don't accept direct messages, or blocked the bot.",
+    ),
+    50008: say("discord.messages_cant_sent_channel", "Messages can't be sent in a channel of this type."),
+    50013: say(
+        "discord.bot_may_not_write",
+        "The bot may not write here. Give its role the permission Send Messages, and Send Messages in Threads.",
+    ),
+    50278: say(
+        "discord.discord_not_let_bot_write",
+        "Discord does not let the bot write to this person: they share no server with it.",
+    ),
     160005: "This thread is locked.",
 }
 
@@ -107,8 +127,22 @@ def make_platform_error(error: RequestFailed | RequestRefused) -> PlatformError:
         if error.status == 401:
             return AccountRefused(ACCESS_REFUSED)
         if error.status == 429:
-            return ConnectionLost(f"Discord asks to wait {error.retry_after or DEFAULT_WAIT_SECONDS:.0f} seconds.")
-    return ConnectionLost(f"Discord can't be reached right now: {error}")
+            return ConnectionLost(
+                say(
+                    "platform.asks_wait_seconds",
+                    "{platform} asks to wait {seconds} seconds.",
+                    platform="Discord",
+                    seconds=f"{error.retry_after or DEFAULT_WAIT_SECONDS:.0f}",
+                )
+            )
+    return ConnectionLost(
+        say(
+            "platform.not_reachable",
+            "{platform} can't be reached right now: {reason}",
+            platform="Discord",
+            reason=error,
+        )
+    )
 
 
 def make_delivery_error(error: RequestFailed | RequestRefused, *, is_repeatable: bool = False) -> DeliveryError:
@@ -124,14 +158,36 @@ def _make_refusal_error(error: RequestRefused) -> DeliveryError:
         seconds = error.retry_after or DEFAULT_WAIT_SECONDS
         return make_wait_error("Discord", seconds, whole_account=error.is_for_account)
     if not error.is_from_api and error.status not in {400, 413}:
-        return SendRetryable(f"Discord can't be reached right now: {error}", retry_after=error.retry_after)
+        return SendRetryable(
+            say(
+                "platform.not_reachable",
+                "{platform} can't be reached right now: {reason}",
+                platform="Discord",
+                reason=error,
+            ),
+            retry_after=error.retry_after,
+        )
     if error.status == 401:
         return SendRetryable(ACCESS_REFUSED, whole_account=True)
     if (reason := _UNREACHABLE.get(error.code)) is not None:
         return TargetUnreachable(reason)
     if error.status == 403:
-        return TargetUnreachable(f"Discord does not let the bot write here: {error.message}")
-    return SendRejected(f"Discord has refused the message: {error.message}")
+        return TargetUnreachable(
+            say(
+                "platform.bot_cannot_write",
+                "{platform} does not let the bot write here: {reason}",
+                platform="Discord",
+                reason=error.message,
+            )
+        )
+    return SendRejected(
+        say(
+            "platform.message_refused",
+            "{platform} has refused the message: {reason}",
+            platform="Discord",
+            reason=error.message,
+        )
+    )
 
 
 def make_closed_error(code: int | None) -> PlatformError:
@@ -143,4 +199,8 @@ def make_closed_error(code: int | None) -> PlatformError:
             return AccountRefused(CONTENT_REFUSED)
         case 4010 | 4011:
             return AccountRefused(TOO_MANY_SERVERS)
-    return ConnectionLost(f"Discord has closed the connection (code {code}).")
+    return ConnectionLost(
+        say(
+            "discord.discord_closed_connection_code", "Discord has closed the connection (code {code}).", code=str(code)
+        )
+    )

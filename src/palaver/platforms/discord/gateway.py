@@ -26,6 +26,7 @@ from discord.http import Route
 from discord.state import ConnectionState
 
 from palaver.core.errors import ConnectionLost
+from palaver.core.texts import say
 from palaver.platforms.discord.failures import RequestFailed, RequestRefused, make_closed_error, make_platform_error
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ MISSED_BEATS: Final = 2  # heartbeats without an answer, then the connection is 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayTiming:
-    """How long the gateway waits, so that tests need not."""
+    """The waits of the gateway; tests make them shorter."""
 
     first_pause: float = 1.0  # before the second attempt; each further one waits twice as long
     max_pause: float = 30.0
@@ -77,7 +78,7 @@ class _EventTable(dict[str, Any]):
 
 
 class _SocketState(ConnectionState["GatewayClient"]):
-    """What discord.py's socket needs to know of a client."""
+    """The part of a client that discord.py's socket needs."""
 
     def _update_references(self, ws: DiscordWebSocket) -> None:
         self._get_client().socket = ws  # known from now on, also if it breaks while we sign in
@@ -157,7 +158,9 @@ class GatewayClient(discord.Client):
                 self._session = None
             if self._session is None:
                 if sessions >= MAX_SESSIONS:
-                    raise ConnectionLost("Discord ends the connection again and again.")
+                    raise ConnectionLost(
+                        say("discord.discord_ends_connection_again", "Discord ends the connection again and again.")
+                    )
                 url = await self._find_gateway()
             if attempts > 1 or self._session is None:
                 pause = self._timing.first_pause * 2 ** min(max(attempts - 2, 0), 10)
@@ -171,7 +174,13 @@ class GatewayClient(discord.Client):
         limit = fields["session_start_limit"]
         if limit["remaining"] < 1:
             minutes = limit["reset_after"] / 60_000
-            raise ConnectionLost(f"Discord lets this bot connect again in {minutes:.0f} minutes: it did so too often.")
+            raise ConnectionLost(
+                say(
+                    "discord.discord_lets_bot_connect",
+                    "Discord lets this bot connect again in {minutes} minutes: it did so too often.",
+                    minutes=f"{minutes:.0f}",
+                )
+            )
         return yarl.URL(fields["url"])
 
     async def _connect(self, url: yarl.URL) -> None:

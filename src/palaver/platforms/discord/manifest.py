@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import SecretStr  # noqa: TC002  (read at run time)
 
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import check_api_url, check_token
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
@@ -38,12 +39,19 @@ CAPABILITIES: Final = Capabilities(
 DEFAULT_API_URL = "https://discord.com/api/v10"
 
 _CHECK_TOKEN = check_token(
-    "bot token",
+    say("platform.bot_token", "bot token"),
     r"[A-Za-z0-9_-]{18,40}\.[A-Za-z0-9_-]{5,10}\.[A-Za-z0-9_-]{25,110}",
-    "This is not a bot token. A token has three parts of letters, digits, '-' or '_' with dots between them, about 70 "
-    "characters. The client secret, the public key and the application ID are something else.",
-    "Open https://discord.com/developers/applications, choose your application, then Bot, press Reset Token, and copy "
-    "all of it.",
+    say(
+        "discord.not_bot_token",
+        "This is not a bot token. A token has three parts of letters, digits, '-' or '_' with dots"
+        " between them, about 70 characters. The client secret, the public key and the application ID"
+        " are something else.",
+    ),
+    say(
+        "discord.open_https_discord_com",
+        "Open https://discord.com/developers/applications, choose your application, then Bot, press"
+        " Reset Token, and copy all of it.",
+    ),
     clean=lambda token: token.strip().removeprefix("Bot ").strip(),
 )
 

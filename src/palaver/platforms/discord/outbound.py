@@ -35,6 +35,8 @@ _REMOVED: Final = "\0"  # a line that is part of what was replaced; Markdown can
 
 JSON = dict[str, Any]
 
+# Whatever the agent writes, it notifies at most the person whom it answers.
+ALLOWED_MENTIONS: Final[JSON] = {"parse": [], "replied_user": True}
 SUPPRESS_EMBEDS: Final = 1 << 2  # no previews of the links in an answer
 EPHEMERAL: Final = 1 << 6  # only the person who pressed or called sees it
 ARGUMENT: Final = "text"  # the name of the only argument of our commands
@@ -54,7 +56,7 @@ def format_for_discord(markdown: str) -> str:
     while position < len(tokens):
         token = tokens[position]
         if token.type == "table_open" and token.level == 0 and token.map:
-            end = _find_end(tokens, position, "table_close")
+            end = next(n for n in range(position, len(tokens)) if tokens[n].type == "table_close")
             _replace(lines, token.map, _format_table(tokens[position:end]))
             position = end
         elif token.type == "heading_open" and token.map:
@@ -79,10 +81,6 @@ def _get_block_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable("table")
     parser.core.ruler.disable("inline")
     return parser
-
-
-def _find_end(tokens: Sequence[Token], start: int, kind: str) -> int:
-    return next(number for number in range(start, len(tokens)) if tokens[number].type == kind)
 
 
 def _replace(lines: list[str], place: Sequence[int], text: str) -> None:
@@ -141,7 +139,6 @@ def _get_plain_text(cell: Token) -> str:
 
 
 def render_markdown(markdown: str) -> list[str]:
-    """Return the messages that a text becomes."""
     return split_markdown(format_for_discord(markdown), CAPABILITIES)
 
 
@@ -167,7 +164,6 @@ def build_reaction_path(address: Address, message_id: str, emoji: str) -> str:
 
 
 async def build_upload(fields: JSON, file: OutgoingFile) -> list[JSON]:
-    """Return the form of a new message with a file."""
     content = b"".join([chunk async for chunk in file.read()])
     return [
         {"name": "payload_json", "value": json.dumps(fields), "content_type": "application/json"},
@@ -184,7 +180,7 @@ def build_message(message: OutgoingMessage) -> JSON:
     fields: JSON = {
         "nonce": message.key,
         "enforce_nonce": True,
-        "allowed_mentions": _build_allowed_mentions(),
+        "allowed_mentions": ALLOWED_MENTIONS,
         "flags": SUPPRESS_EMBEDS,
     }
     if message.body:
@@ -201,21 +197,13 @@ def build_message(message: OutgoingMessage) -> JSON:
 
 def build_edit(message: OutgoingMessage) -> JSON:
     """Return the fields that replace the text and the buttons of a message."""
-    return {
-        "content": message.body,
-        "allowed_mentions": _build_allowed_mentions(),
-        "components": _build_buttons(message.buttons),
-    }
+    buttons = _build_buttons(message.buttons)
+    return {"content": message.body, "allowed_mentions": ALLOWED_MENTIONS, "components": buttons}
 
 
 def build_press_answer(text: str) -> JSON:
     content = text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: MAX_MESSAGE_CHARS - 1]}…"
     return {"content": content, "flags": EPHEMERAL | SUPPRESS_EMBEDS, "allowed_mentions": {"parse": []}}
-
-
-def _build_allowed_mentions() -> JSON:
-    # Whatever the agent writes, it notifies at most the person whom it answers.
-    return {"parse": [], "replied_user": True}
 
 
 def _build_buttons(buttons: Sequence[Button]) -> list[JSON]:

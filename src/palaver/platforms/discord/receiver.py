@@ -19,7 +19,6 @@ the person writes again: then it is read from the first start of the account on.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import time
@@ -29,6 +28,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from palaver.core.errors import ConnectionLost, InvalidInput
+from palaver.core.tasks import wait_for_event
 from palaver.platforms.discord.directory import DIRECT, Channel, ChannelDirectory, UnlistedChannels
 from palaver.platforms.discord.failures import RequestFailed, RequestRefused, make_platform_error
 from palaver.platforms.discord.gateway import GatewaySession
@@ -209,15 +209,9 @@ class Receiver:
             elif not self._is_swept and not self._awaited_guilds and not self._gaps:
                 await self._finish_sweep()
             else:
-                await self._wait_for_event()
-
-    async def _wait_for_event(self) -> None:
-        """Wait for the next event, or until a history is to be read again."""
-        self._changed.clear()
-        wait = min((gap.not_before - time.monotonic() for gap in self._gaps.values()), default=None)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._changed.wait()
+                self._changed.clear()
+                next_gap = min((gap.not_before - time.monotonic() for gap in self._gaps.values()), default=None)
+                await wait_for_event(self._changed, next_gap)
 
     # ---- what an earlier process has missed --------------------------------------------------------------------
 
@@ -372,7 +366,8 @@ class Receiver:
 
     async def _receive_message(self, message: JSON) -> None:
         if message["author"]["id"] == self._directory.own_id:
-            await self._confirm(message)
+            if key := message.get("nonce"):  # the echo of a message that we have sent
+                await self._link.confirm(str(key), message["id"])
             return
         channel = await self._find_channel(message)
         await self._remember(channel)
@@ -380,11 +375,6 @@ class Receiver:
         if has_gap and not await self._close_gap(channel.id):
             return  # it is read with the rest of the history
         await self._accept_message(message, channel)
-
-    async def _confirm(self, message: JSON) -> None:
-        """Report the echo of a message that we have sent."""
-        if key := message.get("nonce"):
-            await self._link.confirm(str(key), message["id"])
 
     async def _accept_message(self, message: JSON, channel: Channel) -> None:
         inbound = _read(parse_message, message, channel, self._directory, self._client.download)

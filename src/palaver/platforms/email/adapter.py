@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRejected, SendUncertain, TargetUnreachable
 from palaver.core.source import Platform
+from palaver.core.tasks import BackgroundTasks, cancel_tasks
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter
-from palaver.platforms.common.receiving import BackgroundTasks
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.client import MailClient
 from palaver.platforms.email.headers import (
@@ -57,28 +58,28 @@ LOOKUP_SECONDS: Final = 10.0  # for the mail that is answered, if it is not reme
 CLOSE_SECONDS: Final = 5.0  # for copies of what was sent
 CONFIRM_DELAYS: Final = (1.0, 10.0, 60.0, 300.0)  # after an uncertain mail: when to look for it in the Sent folder
 SENT_CURSOR: Final = "sent"
-NO_AUTHSERV_WARNING: Final = (
-    "authserv_id is not set, so no sender can be verified and no mail is answered. Open a mail in this mailbox, show "
-    "its source, and copy the first word after the topmost Authentication-Results: (such as mx.example.org) into "
-    "authserv_id."
+NO_AUTHSERV_WARNING: Final = say(
+    "email.no_authserv_warning",
+    "authserv_id is not set, so no sender can be verified and no mail is answered. Open a mail in"
+    " this mailbox, show its source, and copy the first word after the topmost"
+    " Authentication-Results: (such as mx.example.org) into authserv_id.",
 )
-UNVERIFIED_WARNING: Final = (
-    "allow_unverified_senders is on: anyone who can send mail to this mailbox can pretend to be anyone. Use it only "
-    "where no stranger can send mail."
+UNVERIFIED_WARNING: Final = say(
+    "email.unverified_warning",
+    "allow_unverified_senders is on: anyone who can send mail to this mailbox can pretend to be"
+    " anyone. Use it only where no stranger can send mail.",
 )
 
 
 class EmailAdapter(Adapter):
-    """One mailbox."""
-
     platform = Platform.EMAIL
     capabilities = CAPABILITIES
 
-    def __init__(self, settings: EmailSettings, place: AccountPlace, *, client: MailClient | None = None) -> None:
+    def __init__(self, settings: EmailSettings, place: AccountPlace) -> None:
         self.account = place.account
         self.silence_seconds = max(SILENCE_SECONDS, 3 * settings.poll_seconds)
         self._settings = settings
-        self._client = client or MailClient(settings)
+        self._client = MailClient(settings)
         self._threads = ThreadCache()
         self._refused = RefusedSenders()
         self._failures = FetchFailures()
@@ -94,32 +95,38 @@ class EmailAdapter(Adapter):
             await connection.open_folder(self._settings.folder)
             has_idle = "IDLE" in connection.capabilities
         except ImapRefused as error:
-            raise ConnectionLost(f"{error}. Check the setting folder.") from None
+            raise ConnectionLost(
+                say("email.check_setting_folder", "{reason}. Check the setting folder.", reason=error)
+            ) from None
         finally:
             await connection.close()
         await self._client.check_smtp()
-        return AccountInfo(
-            user_id=self._settings.address,
-            name=self._settings.address,
-            warnings=tuple(self._list_warnings()),
-            details=tuple(self._list_details(has_idle=has_idle)),
-        )
-
-    def _list_warnings(self) -> list[str]:
+        address, warnings = self._settings.address, []
         if self._settings.allow_unverified_senders:
-            return [UNVERIFIED_WARNING]
-        return [] if self._settings.authserv_id else [NO_AUTHSERV_WARNING]
+            warnings = [UNVERIFIED_WARNING]
+        elif not self._settings.authserv_id:
+            warnings = [NO_AUTHSERV_WARNING]
+        details = tuple(self._list_details(has_idle=has_idle))
+        return AccountInfo(user_id=address, name=address, warnings=tuple(warnings), details=details)
 
     def _list_details(self, *, has_idle: bool) -> list[str]:
-        details = []
+        details: list[str] = []
         if not has_idle:
             details.append(
-                f"The server can't push new mail: it is checked every {self._settings.poll_seconds:g} seconds."
+                say(
+                    "email.server_cant_push_new",
+                    "The server can't push new mail: it is checked every {seconds} seconds.",
+                    seconds=f"{self._settings.poll_seconds:g}",
+                )
             )
         if self._refused.count:
             details.append(
-                f"Mails not read because their sender is not verified: {self._refused.count}. "
-                f"The last one: {self._refused.last_reason}"
+                say(
+                    "email.mails_not_read_because",
+                    "Mails not read because their sender is not verified: {count}. The last one: {reason}",
+                    count=self._refused.count,
+                    reason=self._refused.last_reason,
+                )
             )
         return details
 
@@ -132,8 +139,7 @@ class EmailAdapter(Adapter):
             )
             await receiver.run(link)
         finally:
-            confirming.cancel()
-            await asyncio.wait({confirming})
+            await cancel_tasks([confirming])
 
     async def _confirm_sent(self, link: AccountLink) -> None:
         """Look for mails of ours in the Sent folder: at the start, and after each one that may have been sent."""
@@ -186,7 +192,9 @@ class EmailAdapter(Adapter):
             raise
         if refused:
             log.warning("email_recipients_refused", extra={"count": len(refused), "mail": head.message_id})
-        self._remember(message, head)
+        thread_id = find_thread_of(message.key, message.address)
+        state = ThreadState(head.message_id, head.subject, tuple(head.references))
+        self._threads.remember(message.address.chat_id, thread_id, state)
         if self._settings.should_save_sent():
             self._copies.start(self._save_copy(mail))
         return head.message_id
@@ -262,11 +270,6 @@ class EmailAdapter(Adapter):
         except (PalaverError, ImapRefused, TimeoutError) as error:
             log.info("email_thread_not_found", extra={"reason": str(error)})
             return []
-
-    def _remember(self, message: OutgoingMessage, head: MailHead) -> None:
-        thread_id = find_thread_of(message.key, message.address)
-        state = ThreadState(head.message_id, head.subject, tuple(head.references))
-        self._threads.remember(message.address.chat_id, thread_id, state)
 
     async def _save_copy(self, mail: bytes) -> None:
         try:

@@ -56,8 +56,8 @@ def verify_sender(header: MailHeader, address: str, authserv_id: str | None) -> 
             f"Set authserv_id to the name of your mail server: without it, no sender can be verified.{hint}"
         )
     for field in fields:
-        name = _read_server(field)
-        if name is not None and _is_server(name, authserv_id):
+        name = _read_server(field) or ""
+        if name == authserv_id or (authserv_id.startswith("*.") and name.endswith(authserv_id[1:])):
             _check_results(field, address)
             return
     raise SenderRefused(f"The mail has no Authentication-Results header from {authserv_id!r}.")
@@ -67,12 +67,6 @@ def _read_server(field: str) -> str | None:
     """Return the name of the server that has written a field."""
     match = _SERVER.match(field)
     return match[1].lower() if match and "=" not in match[1] else None
-
-
-def _is_server(name: str, authserv_id: str) -> bool:
-    if authserv_id.startswith("*."):
-        return name.endswith(authserv_id[1:])
-    return name == authserv_id
 
 
 def _check_results(field: str, address: str) -> None:
@@ -96,7 +90,7 @@ def _check_results(field: str, address: str) -> None:
 
 
 def _is_own_user(result: str, address: str) -> bool:
-    """Whether our server says that the sender has signed in there, with this address."""
+    """Return whether our server says that the sender has signed in there, with this address."""
     user = _SIGNED_IN.search(result)
     is_passed = result.lower().startswith("auth=") and _read_verdict(result) == "pass"
     return is_passed and user is not None and normalize_address(user[1]) == address

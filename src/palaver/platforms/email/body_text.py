@@ -46,8 +46,6 @@ def read_html(html: str) -> str:
 
 
 class _TextWriter:
-    """Collects the lines of a text."""
-
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._words: list[str] = []  # of the current line
@@ -77,8 +75,8 @@ class _TextWriter:
 
     def _start_block(self, tag: str, *, is_end: bool) -> None:
         self._finish_line()
-        if tag in _PARAGRAPH_TAGS:
-            self._add_blank()
+        if tag in _PARAGRAPH_TAGS and self._lines and self._lines[-1]:
+            self._lines.append("")
         if tag == "blockquote":
             self._depth = max(0, self._depth + (-1 if is_end else 1))
         elif tag == "pre":
@@ -106,10 +104,6 @@ class _TextWriter:
         text = text.rstrip() if self._preformatted else text.strip()
         self._lines.append(f"{'> ' * min(self._depth, 5)}{text}".rstrip())
 
-    def _add_blank(self) -> None:
-        if self._lines and self._lines[-1]:
-            self._lines.append("")
-
     def finish(self) -> str:
         self._finish_line()
         return "\n".join(self._lines).strip()
@@ -127,8 +121,6 @@ _BASE64_SIGNS = re.compile(rb"[^A-Za-z0-9+/]+")
 
 @dataclass(slots=True)
 class MailParts:
-    """What a mail consists of."""
-
     texts: list[MimePart] = field(default_factory=list)  # to read one after the other
     files: list[MimePart] = field(default_factory=list)
 
@@ -289,7 +281,7 @@ def _is_separator(line: str) -> bool:
 
 
 def _is_header_block(lines: list[str], number: int) -> bool:
-    """Whether a block such as From, Sent, To, Subject begins here."""
+    """Return whether a block such as From, Sent, To, Subject begins here."""
     first = _simplify(lines[number])
     for starts, others in _HEADER_NAMES:
         if first.startswith(starts):
@@ -303,7 +295,7 @@ def _simplify(line: str) -> str:
 
 
 def _is_attribution(lines: list[str], number: int) -> bool:
-    """Whether a line such as "On Monday, Ada wrote:" begins here, also one that is broken into several."""
+    """Return whether a line such as "On Monday, Ada wrote:" begins here, also one that is broken into several."""
     first = _simplify(lines[number])
     verb = next((verb for start, verb in _ATTRIBUTIONS if first.startswith(start)), None)
     if verb is None:
@@ -319,7 +311,7 @@ def _is_attribution(lines: list[str], number: int) -> bool:
 
 
 def _has_answers_between(lines: list[str]) -> bool:
-    """Whether something stands below a quoted line that is neither quoted nor a signature."""
+    """Return whether something stands below a quoted line that is neither quoted nor a signature."""
     has_quote = False
     for line in lines:
         if line.startswith(">"):

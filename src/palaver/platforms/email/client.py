@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import aiosmtplib
 
-from palaver.core.errors import AccountRefused, ConnectionLost, SendRetryable, SendUncertain
+from palaver.core.errors import AccountRefused, ConnectionLost, PlatformError, SendRetryable, SendUncertain
+from palaver.core.texts import say
 from palaver.platforms.email.body_text import TransferDecoder
 from palaver.platforms.email.headers import MAX_HEADER_BYTES, clean_line
 from palaver.platforms.email.imap import ImapConnection, ImapRefused
@@ -40,8 +41,6 @@ WAKE_SECONDS = 5.0  # for a connection that was not used for a while
 
 
 class MailClient:
-    """The servers of one mailbox."""
-
     def __init__(self, settings: EmailSettings) -> None:
         self._settings = settings
         self._context: ssl.SSLContext | None = None
@@ -70,7 +69,9 @@ class MailClient:
         try:
             return ssl.create_default_context(cafile=self._settings.ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise AccountRefused(f"ca_file can't be read: {error.strerror or error}.") from None
+            raise AccountRefused(
+                say("email.ca_file_cant_read", "ca_file can't be read: {reason}.", reason=error.strerror or error)
+            ) from None
 
     @contextlib.asynccontextmanager
     async def _use_worker(self, folder: str) -> AsyncIterator[tuple[ImapConnection, Folder]]:
@@ -100,11 +101,13 @@ class MailClient:
         while offset < max(part.size, 1):
             async with self._use_worker(self._settings.folder) as (worker, folder):
                 if folder.uid_validity != validity:
-                    raise ConnectionLost("The server has given its mails new numbers.")
+                    raise ConnectionLost(
+                        say("email.server_given_mails_new", "The server has given its mails new numbers.")
+                    )
                 found = await worker.fetch(uid, f"BODY.PEEK[{part.section}]<{offset}.{CHUNK_BYTES}>")
             data = found.get(f"BODY[{part.section}]")
             if not isinstance(data, bytes):
-                raise ConnectionLost("The mail is no longer in the mailbox.")
+                raise ConnectionLost(say("email.mail_no_longer_mailbox", "The mail is no longer in the mailbox."))
             if not data:
                 break
             offset += len(data)
@@ -120,7 +123,8 @@ class MailClient:
         if folder is None:
             return []
         async with self._use_worker(folder) as (worker, _):
-            uids = await worker.search(b'HEADER Message-ID "' + _quote_id(id_text) + b'"')
+            quoted_id = id_text.encode("ascii", "ignore").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+            uids = await worker.search(b'HEADER Message-ID "' + quoted_id + b'"')
             items = f"BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>"
             found = [await worker.fetch(uid, items) for uid in reversed(uids[-MAX_FOUND_MAILS:])]
         return [header for each in found if isinstance(header := each.get("BODY[HEADER]"), bytes)]
@@ -175,20 +179,43 @@ class MailClient:
             smtp = await self._open_smtp()
         except aiosmtplib.SMTPAuthenticationError as error:
             if error.code < 500:
-                raise ConnectionLost(f"{host} can't sign the account in at the moment.") from None
+                raise ConnectionLost(
+                    say("email.cant_sign_account_moment", "{host} can't sign the account in at the moment.", host=host)
+                ) from None
             raise AccountRefused(
-                f"{host} refuses the user name or the password (SMTP). Most providers want an app password here."
+                say(
+                    "email.refuses_user_name_password",
+                    "{host} refuses the user name or the password (SMTP). Most providers want an app password here.",
+                    host=host,
+                )
             ) from None
         except ssl.SSLCertVerificationError as error:
-            raise AccountRefused(f"The certificate of {host} is not valid: {error.verify_message}.") from None
+            raise AccountRefused(
+                say(
+                    "email.certificate_not_valid",
+                    "The certificate of {host} is not valid: {reason}.",
+                    host=host,
+                    reason=error.verify_message,
+                )
+            ) from None
         except aiosmtplib.SMTPNotSupported:
             raise AccountRefused(
-                f"{host} offers no encryption or no sign-in. Check smtp_port and smtp_security."
+                say(
+                    "email.offers_no_encryption_no",
+                    "{host} offers no encryption or no sign-in. Check smtp_port and smtp_security.",
+                    host=host,
+                )
             ) from None
         except (aiosmtplib.SMTPException, OSError) as error:
             raise ConnectionLost(
-                f"{host} can't be reached at port {self._settings.get_smtp_port()} (SMTP, {type(error).__name__}). "
-                "Check smtp_host, smtp_port and smtp_security."
+                say(
+                    "email.cant_reached_port_smtp",
+                    "{host} can't be reached at port {port} (SMTP, {error})."
+                    " Check smtp_host, smtp_port and smtp_security.",
+                    host=host,
+                    port=str(self._settings.get_smtp_port()),
+                    error=type(error).__name__,
+                )
             ) from None
         await _quit(smtp)
 
@@ -208,7 +235,7 @@ class MailClient:
         )
         try:
             await smtp.connect(timeout=SMTP_CONNECT_SECONDS)
-        except BaseException:
+        except BaseException:  # also when it is canceled: no connection is left open
             smtp.close()
             raise
         return smtp
@@ -217,12 +244,12 @@ class MailClient:
         """Send a mail; return the recipients whom the server has refused, if others get it. Raises DeliveryError."""
         try:
             smtp = await self._open_smtp()
-        except Exception as error:  # noqa: BLE001  (whatever it is, nothing was sent)
+        except (aiosmtplib.SMTPException, OSError, ValueError, PlatformError) as error:  # nothing was sent
             raise _make_connect_error(error, self._settings.smtp_host) from None
         try:
             refused = await self._name_recipients(smtp, recipients, attempt)
             await self._send_data(smtp, mail)
-        except BaseException:
+        except BaseException:  # also when it is canceled: no connection is left open
             smtp.close()
             raise
         await _quit(smtp)
@@ -248,7 +275,14 @@ class MailClient:
         except UnicodeEncodeError:
             raise classify_refusal(553, "The server can't send from our address", host) from None
         except (aiosmtplib.SMTPException, OSError) as error:
-            raise SendRetryable(f"The connection to {host} broke ({type(error).__name__}).") from None
+            raise SendRetryable(
+                say(
+                    "email.connection_broke",
+                    "The connection to {host} broke ({error}).",
+                    host=host,
+                    error=type(error).__name__,
+                )
+            ) from None
         waits = [each for each in refusals.values() if isinstance(each, SendRetryable)]
         if len(refusals) == len(recipients):
             raise next(iter(waits or refusals.values()))
@@ -282,9 +316,6 @@ def _make_connect_error(error: Exception, host: str) -> DeliveryError:
     if isinstance(error, aiosmtplib.SMTPResponseException):
         answer = f"{host} has answered with {error.code}: {clean_line(error.message)[:200]}"
         return SendRetryable(answer, retry_after=60.0, whole_account=True)
-    return SendRetryable(f"{host} can't be reached ({type(error).__name__}).")
-
-
-def _quote_id(message_id: str) -> bytes:
-    data = message_id.encode("ascii", "ignore")
-    return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return SendRetryable(
+        say("email.cant_reached", "{host} can't be reached ({error}).", host=host, error=type(error).__name__)
+    )

@@ -192,7 +192,6 @@ def get_domain(address: str) -> str:
 
 
 def remove_tag(address: str) -> str:
-    """Return an address without its +tag."""
     local, _, domain = address.rpartition("@")
     return f"{local.partition('+')[0]}@{domain}"
 
@@ -312,7 +311,7 @@ MAX_ENTRIES = 2000
 
 @dataclass(frozen=True, slots=True)
 class OwnId:
-    """What the Message-ID of a mail of ours says."""
+    """The parts of the Message-ID of a mail of ours."""
 
     key: str
     thread_id: str
@@ -360,7 +359,6 @@ def list_references(header: MailHeader) -> list[str]:
 
 
 def find_thread(header: MailHeader, message_id: str, own_address: str) -> str:
-    """Return the thread of a mail that was received."""
     references = list_references(header)
     for reference in reversed(references):
         if (own := parse_own_id(reference, own_address)) is not None:
@@ -388,7 +386,7 @@ def split_addresses(chat_id: str) -> list[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class ThreadState:
-    """What an answer needs of the last mail in a thread."""
+    """The last mail of a thread, as far as an answer needs it."""
 
     message_id: str  # of that mail
     subject: str

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.core.texts import say
 from palaver.platforms.email.headers import clean_line
 from palaver.platforms.email.imap_parsing import ResponseUnreadable, Token, read_fetch_data, tokenize
 
@@ -108,7 +109,13 @@ class ImapConnection:
                 await self._connect()
                 greeting = await self._read_response()
                 if not greeting.line.upper().startswith(b"* OK"):
-                    raise ConnectionLost(f"{self._host} does not accept connections at the moment.")
+                    raise ConnectionLost(
+                        say(
+                            "email.not_accept_connections_moment",
+                            "{host} does not accept connections at the moment.",
+                            host=self._host,
+                        )
+                    )
                 if self._security == "starttls":
                     await self._start_tls()
             await self._load_capabilities()
@@ -121,36 +128,69 @@ class ImapConnection:
             self._reader, self._writer = await asyncio.open_connection(self._host, self._port, ssl=context)
         except ssl.SSLCertVerificationError as error:
             raise AccountRefused(
-                f"The certificate of {self._host} is not valid: {error.verify_message}. Check the name of the server, "
-                "or set ca_file for a server with its own certificate."
+                say(
+                    "email.certificate_not_valid_check",
+                    "The certificate of {host} is not valid: {reason}. Check the name of the server, or set"
+                    " ca_file for a server with its own certificate.",
+                    host=self._host,
+                    reason=error.verify_message,
+                )
             ) from None
         except ssl.SSLError as error:
             raise ConnectionLost(
-                f"{self._host} does not speak TLS at port {self._port} ({error.reason}). Check imap_port and "
-                "imap_security."
+                say(
+                    "email.not_speak_tls_port",
+                    "{host} does not speak TLS at port {port} ({error}). Check imap_port and imap_security.",
+                    host=self._host,
+                    port=str(self._port),
+                    error=error.reason,
+                )
             ) from None
         except TimeoutError:
             raise
         except OSError as error:
             raise ConnectionLost(
-                f"{self._host} can't be reached at port {self._port} ({type(error).__name__}). Check imap_host and "
-                "imap_port."
+                say(
+                    "email.cant_reached_port_check",
+                    "{host} can't be reached at port {port} ({error}). Check imap_host and imap_port.",
+                    host=self._host,
+                    port=str(self._port),
+                    error=type(error).__name__,
+                )
             ) from None
 
     async def _start_tls(self) -> None:
         try:
             await self.run("STARTTLS", b"STARTTLS")
         except ImapRefused:
-            raise AccountRefused(f"{self._host} does not offer STARTTLS. Set imap_security to tls.") from None
-        if (
-            self._buffer or self._fragments or not self._has_read_all
-        ):  # sent before the encryption: an attacker on the line may have added it
-            raise ConnectionLost(f"{self._host} has sent data before the encryption began.")
+            raise AccountRefused(
+                say(
+                    "email.not_offer_starttls_set",
+                    "{host} does not offer STARTTLS. Set imap_security to tls.",
+                    host=self._host,
+                )
+            ) from None
+        # What was sent before the encryption may come from an attacker on the line.
+        if self._buffer or self._fragments or not self._has_read_all:
+            raise ConnectionLost(
+                say(
+                    "email.sent_data_before_encryption",
+                    "{host} has sent data before the encryption began.",
+                    host=self._host,
+                )
+            )
         assert self._writer is not None and self._context is not None  # noqa: S101, PT018
         try:
             await self._writer.start_tls(self._context, server_hostname=self._host)
         except ssl.SSLCertVerificationError as error:
-            raise AccountRefused(f"The certificate of {self._host} is not valid: {error.verify_message}.") from None
+            raise AccountRefused(
+                say(
+                    "email.certificate_not_valid",
+                    "The certificate of {host} is not valid: {reason}.",
+                    host=self._host,
+                    reason=error.verify_message,
+                )
+            ) from None
 
     async def _load_capabilities(self) -> None:
         for response in await self.run("CAPABILITY", b"CAPABILITY"):
@@ -167,10 +207,20 @@ class ImapConnection:
                 await self.run("LOGIN", b"LOGIN " + _quote(user) + b" " + _quote(password))
         except ImapRefused as error:
             if any(word.lower() in error.answer.lower() for word in _TEMPORARY):
-                raise ConnectionLost(f"{self._host} can't sign the account in at the moment.") from None
+                raise ConnectionLost(
+                    say(
+                        "email.cant_sign_account_moment",
+                        "{host} can't sign the account in at the moment.",
+                        host=self._host,
+                    )
+                ) from None
             raise AccountRefused(
-                f"{self._host} refuses the user name or the password. Most providers want an app password here, and "
-                "IMAP has to be switched on in the settings of the mailbox."
+                say(
+                    "email.refuses_user_name_password_most",
+                    "{host} refuses the user name or the password. Most providers want an app password here, and"
+                    " IMAP has to be switched on in the settings of the mailbox.",
+                    host=self._host,
+                )
             ) from None
 
     # ---- commands --------------------------------------------------------------------------------------------
@@ -193,17 +243,22 @@ class ImapConnection:
                     if response.line.startswith(b"+"):
                         await self._write((waiting.pop(0) if waiting else b"") + b"\r\n")
                     elif response.line.startswith(tag + b" "):
-                        return self._finish(name, response.line[len(tag) + 1 :], responses)
+                        answer = response.line[len(tag) + 1 :]
+                        if not answer.upper().startswith(b"OK"):
+                            raise ImapRefused(name, answer)
+                        return responses
                     else:
                         responses.append(response)
                         size += sum(map(len, response.fragments))
                         if len(responses) > MAX_RESPONSES or size > MAX_COMMAND_BYTES:
-                            raise ConnectionLost(f"{self._host} sends too much as an answer to {name}.")
-
-    def _finish(self, name: str, answer: bytes, responses: list[Response]) -> list[Response]:
-        if not answer.upper().startswith(b"OK"):
-            raise ImapRefused(name, answer)
-        return responses
+                            raise ConnectionLost(
+                                say(
+                                    "email.sends_too_much_answer",
+                                    "{host} sends too much as an answer to {command}.",
+                                    host=self._host,
+                                    command=name,
+                                )
+                            )
 
     async def open_folder(self, name: str) -> Folder:
         """Open a folder for reading: nothing in it is changed."""
@@ -212,7 +267,13 @@ class ImapConnection:
         validity = re.search(rb"\[UIDVALIDITY (\d{1,15})\]", text, re.IGNORECASE)
         following = re.search(rb"\[UIDNEXT (\d{1,15})\]", text, re.IGNORECASE)
         if validity is None:
-            raise ConnectionLost(f"{self._host} gives mails no lasting numbers (UIDVALIDITY).")
+            raise ConnectionLost(
+                say(
+                    "email.gives_mails_no_lasting",
+                    "{host} gives mails no lasting numbers (UIDVALIDITY).",
+                    host=self._host,
+                )
+            )
         return Folder(int(validity[1]), int(following[1]) if following else None)
 
     async def find_last_uid(self, folder: Folder) -> int:
@@ -228,7 +289,13 @@ class ImapConnection:
         for response in await self.run("SEARCH", b"UID SEARCH " + criteria):
             words = response.line.split()
             if not response.is_complete or any(len(word) > MAX_UID_DIGITS for word in words[2:] if word.isdigit()):
-                raise ConnectionLost(f"{self._host} sends a list of mails that can't be read: it is too long.")
+                raise ConnectionLost(
+                    say(
+                        "email.sends_list_mails_cant",
+                        "{host} sends a list of mails that can't be read: it is too long.",
+                        host=self._host,
+                    )
+                )
             if words[1:2] and words[1].upper() == b"SEARCH":
                 numbers.update(int(word) for word in words[2:] if word.isdigit())
         return sorted(numbers)
@@ -323,14 +390,21 @@ class ImapConnection:
             yield
         except ImapRefused:
             raise
-        except BaseException as error:
+        except BaseException as error:  # also when it is canceled: the rest of the answer would be read as the next one
             if self._writer is not None:
                 self._writer.transport.abort()
                 self._writer = None
             if isinstance(error, TimeoutError):
-                raise ConnectionLost(f"{self._host} does not answer.") from None
+                raise ConnectionLost(say("email.not_answer", "{host} does not answer.", host=self._host)) from None
             if isinstance(error, OSError | EOFError):
-                raise ConnectionLost(f"The connection to {self._host} broke ({type(error).__name__}).") from None
+                raise ConnectionLost(
+                    say(
+                        "email.connection_broke",
+                        "The connection to {host} broke ({error}).",
+                        host=self._host,
+                        error=type(error).__name__,
+                    )
+                ) from None
             raise
 
     async def _send_command(self, command: bytes) -> bytes:
@@ -343,7 +417,7 @@ class ImapConnection:
 
     async def _write(self, data: bytes) -> None:
         if self._writer is None:
-            raise ConnectionLost(f"The connection to {self._host} is closed.")
+            raise ConnectionLost(say("email.connection_closed", "The connection to {host} is closed.", host=self._host))
         self._writer.write(data)
         await self._writer.drain()
 
@@ -355,7 +429,9 @@ class ImapConnection:
                 self._has_news = self._has_news or _NEWS.match(response.line) is not None
                 return response
             if self._reader is None:
-                raise ConnectionLost(f"The connection to {self._host} is closed.")
+                raise ConnectionLost(
+                    say("email.connection_closed", "The connection to {host} is closed.", host=self._host)
+                )
             data = await self._reader.read(_READ_BYTES)
             self._has_read_all = len(data) < _READ_BYTES
             if not data:
@@ -421,7 +497,12 @@ class ImapConnection:
 def _quote(text: str) -> bytes:
     data = text.encode()
     if not _PLAIN_TEXT.fullmatch(data):
-        raise AccountRefused("The server can't take a user name or password with letters beyond ASCII.")
+        raise AccountRefused(
+            say(
+                "email.server_cant_take_user",
+                "The server can't take a user name or password with letters beyond ASCII.",
+            )
+        )
     return b'"' + data.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 

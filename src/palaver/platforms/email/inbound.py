@@ -48,7 +48,7 @@ class MailIgnored(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What the header of a mail says, after it was decided that it may be read."""
+    """The header of a mail that may be read."""
 
     message_id: str
     sender: Mailbox
@@ -123,7 +123,6 @@ def _choose_people(sender: str, recipients: Sequence[list[str]], settings: Email
 def make_inbound(
     envelope: Envelope, text: str, *, received_at: int, files: Sequence[InboundFile], settings: EmailSettings
 ) -> Inbound:
-    """Return the message of a mail."""
     content = cut_text(cut_quotes(text))
     name = decode_words(envelope.sender.name, MAX_NAME_CHARS) or envelope.sender.address
     is_mentioned = envelope.is_group and settings.address in content.lower()

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_v
 
 from palaver.core.http_url import is_host_name
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.model import Capabilities
 from palaver.platforms.common.settings import is_loopback
 from palaver.platforms.email.headers import normalize_address
@@ -63,7 +64,9 @@ class EmailSettings(AccountSettings):
     @classmethod
     def _check_address(cls, value: str) -> str:
         if (address := normalize_address(value.strip())) is None:
-            raise ValueError("this is not an e-mail address; write it like palaver@example.org")
+            raise ValueError(
+                say("email.not_e_mail_address", "this is not an e-mail address; write it like palaver@example.org")
+            )
         return address
 
     @field_validator("aliases")
@@ -71,7 +74,9 @@ class EmailSettings(AccountSettings):
     def _check_aliases(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         addresses = [normalize_address(each.strip()) for each in value]
         if None in addresses:
-            raise ValueError("each alias is an e-mail address, such as help@example.org")
+            raise ValueError(
+                say("email.each_alias_e_mail", "each alias is an e-mail address, such as help@example.org")
+            )
         return tuple(address for address in addresses if address)
 
     @field_validator("password")
@@ -79,9 +84,16 @@ class EmailSettings(AccountSettings):
     def _check_password(cls, value: SecretStr) -> SecretStr:
         password = value.get_secret_value()
         if not password.strip():
-            raise ValueError("the password is empty; most providers want an app password here")
+            raise ValueError(
+                say(
+                    "email.password_empty_most_providers",
+                    "the password is empty; most providers want an app password here",
+                )
+            )
         if any(char in password for char in "\0\r\n"):
-            raise ValueError("the password contains a line break; copy it again")
+            raise ValueError(
+                say("email.password_contains_line_break", "the password contains a line break; copy it again")
+            )
         return value
 
     @field_validator("imap_host", "smtp_host")
@@ -89,14 +101,19 @@ class EmailSettings(AccountSettings):
     def _check_host(cls, value: str) -> str:
         value = value.strip()
         if not is_host_name(value) or any(char in value for char in "/ @"):
-            raise ValueError("this is not the name of a server; write it like imap.example.org, without https://")
+            raise ValueError(
+                say(
+                    "email.not_name_server_write",
+                    "this is not the name of a server; write it like imap.example.org, without https://",
+                )
+            )
         return value
 
     @field_validator("folder", "sent_folder", "name")
     @classmethod
     def _check_text(cls, value: str | None) -> str | None:
         if value is not None and (not value.strip() or not value.isprintable()):
-            raise ValueError("this text is empty or has a line break in it")
+            raise ValueError(say("email.text_empty_line_break", "this text is empty or has a line break in it"))
         return value
 
     @field_validator("authserv_id")
@@ -106,7 +123,12 @@ class EmailSettings(AccountSettings):
             return None
         value = value.strip().lower()
         if not value or any(char in value for char in "; \t"):
-            raise ValueError("copy the first word of the Authentication-Results header, such as mx.example.org")
+            raise ValueError(
+                say(
+                    "email.copy_first_word_authentication",
+                    "copy the first word of the Authentication-Results header, such as mx.example.org",
+                )
+            )
         return value
 
     @model_validator(mode="after")
@@ -117,8 +139,12 @@ class EmailSettings(AccountSettings):
         ):
             if security == "none" and not self.allow_plaintext and not is_loopback(host):
                 raise ValueError(
-                    f"{name}: none sends the password unencrypted. Use tls or starttls, or set allow_plaintext if "
-                    "the connection to the server is safe in another way"
+                    say(
+                        "email.none_sends_password_unencrypted",
+                        "{name}: none sends the password unencrypted. Use tls or starttls, or set allow_plaintext if"
+                        " the connection to the server is safe in another way",
+                        name=name,
+                    )
                 )
         return self
 
@@ -137,7 +163,7 @@ class EmailSettings(AccountSettings):
         return self.smtp_port or _SMTP_PORTS[self.smtp_security]
 
     def should_save_sent(self) -> bool:
-        """Whether we put a copy of what we send into the Sent folder."""
+        """Return whether we put a copy of what we send into the Sent folder."""
         if self.save_sent is not None:
             return self.save_sent
         return not self.smtp_host.lower().endswith(_HOSTS_THAT_SAVE_SENT)

@@ -56,7 +56,7 @@ _UTF8_POLICY = _POLICY.clone(utf8=True)  # for addresses with letters beyond ASC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailHead:
-    """What stands above the text of a mail of ours."""
+    """The header of a mail of ours."""
 
     message_id: str  # ids are without angle brackets
     sender: str
@@ -91,9 +91,8 @@ def shorten_references(references: Sequence[str]) -> list[str]:
     return [references[0], *references[-(MAX_REFERENCES - 1) :]]
 
 
-def build_mail(head: MailHead, markdown: str, now: datetime | None = None) -> EmailMessage:
-    """Return the mail of a text."""
-    mail = _start_mail(head, now)
+def build_mail(head: MailHead, markdown: str) -> EmailMessage:
+    mail = _start_mail(head)
     text = replace_invalid_characters(markdown)
     mail.set_content(text, cte=_choose_encoding(text))
     html = _HTML.format(render_html(text, _SCHEMES))
@@ -101,9 +100,8 @@ def build_mail(head: MailHead, markdown: str, now: datetime | None = None) -> Em
     return mail
 
 
-def build_file_mail(head: MailHead, file: OutgoingFile, data: bytes, now: datetime | None = None) -> EmailMessage:
-    """Return the mail that brings a file."""
-    mail = _start_mail(head, now)
+def build_file_mail(head: MailHead, file: OutgoingFile, data: bytes) -> EmailMessage:
+    mail = _start_mail(head)
     name = clean_line(file.name).replace("=?", "=_") or "file"  # Python would read an encoded word in it
     mail.set_content(name + "\n", cte=_choose_encoding(name))
     main_type, _, sub_type = file.media_type.partition("/")
@@ -117,13 +115,13 @@ def _choose_encoding(text: str) -> str:
     return "quoted-printable" if text.isascii() or len(text.encode()) < 2 * len(text) else "base64"
 
 
-def _start_mail(head: MailHead, now: datetime | None) -> EmailMessage:
+def _start_mail(head: MailHead) -> EmailMessage:
     is_ascii = all(address.isascii() for address in (head.sender, *head.recipients))
     mail = EmailMessage(policy=_POLICY if is_ascii else _UTF8_POLICY)
     mail["From"] = _format_mailbox(head.sender_name, head.sender)
     mail["To"] = f",{_FOLD}".join(head.recipients)
     mail["Subject"] = _encode_text(clean_line(head.subject)[:MAX_SUBJECT_CHARS])
-    mail["Date"] = format_datetime(now or datetime.now(UTC))
+    mail["Date"] = format_datetime(datetime.now(UTC))
     mail["Message-ID"] = f"<{head.message_id}>"
     references = [f"<{each}>" for each in head.references if _PRINTABLE_ID.fullmatch(each)]
     if references:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from palaver.platforms.email.headers import ThreadCache
     from palaver.platforms.email.imap import Folder, ImapConnection
     from palaver.platforms.email.imap_parsing import MimePart, Token
-    from palaver.platforms.email.inbound import Envelope
     from palaver.platforms.email.manifest import EmailSettings
     from palaver.sessions.inbound import Inbound
 
@@ -70,7 +69,7 @@ class Position:
 
 @dataclass(slots=True)
 class RefusedSenders:
-    """How many mails were not read because their senders are not verified, and why the last one."""
+    """Counts the mails that were not read because their senders are not verified; with the latest reason."""
 
     count: int = 0
     last_reason: str = ""
@@ -78,7 +77,7 @@ class RefusedSenders:
 
 @dataclass(slots=True)
 class FetchFailures:
-    """How often the server has refused to give out the same mail."""
+    """Counts how often the server has refused to give out the same mail."""
 
     uid: int = 0
     count: int = 0
@@ -90,8 +89,6 @@ class FetchFailures:
 
 
 class MailReceiver:
-    """Receives the mails of one connection."""
-
     def __init__(
         self,
         settings: EmailSettings,
@@ -197,7 +194,7 @@ class MailReceiver:
             return await self._read_mail(connection, uid, raw_header, received_at)
         except (PalaverError, ImapRefused):
             raise
-        except Exception:
+        except Exception:  # anyone can send us anything: whatever it breaks, later mails must be read
             log.exception("email_passed_over", extra={"uid": uid})
             return None
 
@@ -223,13 +220,10 @@ class MailReceiver:
             log.warning("email_sender_not_verified", extra={"uid": uid, "reason": str(reason)})
             return None
         text, files = await self._read_content(connection, uid)
-        self._remember(envelope)
-        make = partial(make_inbound, received_at=received_at, files=files, settings=self._settings)
-        return await asyncio.to_thread(make, envelope, text)
-
-    def _remember(self, envelope: Envelope) -> None:
         state = ThreadState(envelope.message_id, envelope.subject, envelope.references)
         self._threads.remember(envelope.chat_id, envelope.thread_id, state)
+        make = partial(make_inbound, received_at=received_at, files=files, settings=self._settings)
+        return await asyncio.to_thread(make, envelope, text)
 
     async def _read_content(self, connection: ImapConnection, uid: int) -> tuple[str, list[InboundFile]]:
         """Return the text of a mail and its files, which are fetched later; a damaged mail is not lost either."""
@@ -242,7 +236,7 @@ class MailReceiver:
             return UNREADABLE_TEXT, []
         except PalaverError:
             raise
-        except Exception:
+        except Exception:  # whatever its parts break, people are told that there is a mail
             log.exception("email_unreadable", extra={"uid": uid})
             return UNREADABLE_TEXT, []
         return "\n\n".join(text for text in texts if text.strip()), self._list_files(uid, parts)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
 from palaver.core.source import ChatType, Platform
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter
+from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.matrix import outbound
 from palaver.platforms.matrix.client import (
@@ -20,7 +22,6 @@ from palaver.platforms.matrix.client import (
     RequestRefused,
     to_delivery_error,
     to_platform_error,
-    to_preparation_error,
 )
 from palaver.platforms.matrix.inbound import FileReference, Reader, RoomDirectory, read_object, read_text
 from palaver.platforms.matrix.manifest import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS
@@ -43,8 +44,6 @@ MAX_REMEMBERED = 1_000  # uploads and reactions
 
 
 class MatrixAdapter(Adapter):
-    """An account on a homeserver."""
-
     platform = Platform.MATRIX
     capabilities = CAPABILITIES
 
@@ -88,7 +87,11 @@ class MatrixAdapter(Adapter):
             except RequestRefused as error:
                 if error.is_bad_token:
                     raise
-                return f"The homeserver did not let us sign our own session: {error}"
+                return say(
+                    "matrix.homeserver_not_let_us",
+                    "The homeserver did not let us sign our own session: {reason}",
+                    reason=error,
+                )
         if self._settings.encryption is False:
             return "Encrypted rooms can't be read, because encryption is off in the settings of this account."
         if signed_in.device_id is None:
@@ -120,10 +123,16 @@ class MatrixAdapter(Adapter):
         if not is_installed or signed_in.device_id is None:
             if self._settings.encryption is True:
                 raise AccountRefused(
-                    "Encryption is on, but its packages are not installed. Run: pip install "
-                    "'palaver[matrix-encryption]', or set encryption to false."
+                    say(
+                        "matrix.encryption_but_packages_not",
+                        "Encryption is on, but its packages are not installed. Run: pip install"
+                        " 'palaver[matrix-encryption]', or set encryption to false.",
+                    )
                     if not is_installed
-                    else "Encryption is on, but the access token belongs to no device. Use a token from signing in."
+                    else say(
+                        "matrix.encryption_but_access_token",
+                        "Encryption is on, but the access token belongs to no device. Use a token from signing in.",
+                    )
                 )
             return
         from palaver.platforms.matrix.encryption import RoomEncryption
@@ -140,7 +149,9 @@ class MatrixAdapter(Adapter):
             if error.is_bad_token:
                 self._signed_in = None
                 if self._settings.access_token is None:
-                    raise ConnectionLost("The access token has ended. Signing in again.") from error
+                    raise ConnectionLost(
+                        say("matrix.access_token_ended_signing", "The access token has ended. Signing in again.")
+                    ) from error
             raise to_platform_error(error) from error
         except RequestFailed as error:
             raise to_platform_error(error) from error
@@ -162,7 +173,10 @@ class MatrixAdapter(Adapter):
     async def send(self, message: OutgoingMessage) -> str | None:
         """Send a text or a file. The key is the transaction id: sent again, it is the same event."""
         room_id, thread_id = message.address.chat_id, message.address.thread_id
-        reply_to = message.reply_to if self._should_quote(room_id) or thread_id else None
+        # An answer shows what it answers in groups, where others may have written meanwhile.
+        room = self._rooms.get(room_id)
+        is_quoting = thread_id or room is None or room.chat_type is not ChatType.DM
+        reply_to = message.reply_to if is_quoting else None
         try:
             is_encrypted = await self._is_encrypted(room_id)
             if message.file is None:
@@ -173,7 +187,7 @@ class MatrixAdapter(Adapter):
                 location = await self._upload(message.key, message.file, is_encrypted=is_encrypted)
                 content = outbound.build_file_content(message.file, location, reply_to=reply_to, thread_id=thread_id)
         except (RequestRefused, RequestFailed) as error:
-            raise to_preparation_error(error) from error
+            raise make_repeatable(to_delivery_error(error)) from error
         return await self._send_message(room_id, content, message.key)
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
@@ -188,7 +202,7 @@ class MatrixAdapter(Adapter):
                 content = await self._encryption.encrypt(room_id, event_type, content)
                 event_type = "m.room.encrypted"
         except (RequestRefused, RequestFailed) as error:
-            raise to_preparation_error(error) from error
+            raise make_repeatable(to_delivery_error(error)) from error
         try:
             return await self._client.send_event(room_id, event_type, content, transaction_id)
         except (RequestRefused, RequestFailed) as error:
@@ -244,13 +258,8 @@ class MatrixAdapter(Adapter):
                 return read_text(event.get("event_id"))
         return None
 
-    def _should_quote(self, room_id: str) -> bool:
-        """Tell whether an answer shows what it answers: in groups, where others may have written meanwhile."""
-        room = self._rooms.get(room_id)
-        return room is None or room.chat_type is not ChatType.DM
-
     async def _is_encrypted(self, room_id: str) -> bool:
-        """Tell whether a room is encrypted. Raises SendRejected if it is, and we have no keys: nothing leaks."""
+        """Return whether a room is encrypted. Raises SendRejected if it is, and we have no keys: nothing leaks."""
         await self._connect()
         room = self._rooms.get(room_id)
         if room is not None:
@@ -307,7 +316,9 @@ class MatrixAdapter(Adapter):
             if tombstone and (replacement := read_text(tombstone.get("replacement_room"))):
                 raise ChatMovedAway("The room was replaced by another one.", new_chat_id=replacement) from error
             if not joined:
-                raise TargetUnreachable(f"We are not in this room: {error.explanation}") from error
+                raise TargetUnreachable(
+                    say("matrix.we_not_room", "We are not in this room: {reason}", reason=error.explanation)
+                ) from error
         raise to_delivery_error(error) from error
 
 

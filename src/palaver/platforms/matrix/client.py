@@ -23,7 +23,7 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.platforms.common.failures import make_repeatable
+from palaver.core.texts import say
 from palaver.platforms.common.fetching import NOT_SENT_ERRORS
 from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.matrix.inbound import read_object, read_text
@@ -77,9 +77,9 @@ class RequestFailed(Exception):
 class MatrixClient:
     """Requests to one homeserver, as one user."""
 
-    def __init__(self, homeserver: str, access_token: str | None = None) -> None:
+    def __init__(self, homeserver: str) -> None:
         self.homeserver = homeserver
-        self.access_token = access_token
+        self.access_token: str | None = None
         self.user_id = ""
         self._connections: httpx2.AsyncClient | None = None
 
@@ -181,9 +181,9 @@ class MatrixClient:
         """Return an event; None if it does not exist or we may not see it."""
         return await self._fetch_optional(f"{API}/rooms/{_quote(room_id)}/event/{_quote(event_id)}")
 
-    async def fetch_state(self, room_id: str, event_type: str, key: str = "") -> Mapping[str, Any] | None:
+    async def fetch_state(self, room_id: str, event_type: str) -> Mapping[str, Any] | None:
         """Return the content of a state event; None if there is none or we may not see it."""
-        return await self._fetch_optional(f"{API}/rooms/{_quote(room_id)}/state/{_quote(event_type)}/{_quote(key)}")
+        return await self._fetch_optional(f"{API}/rooms/{_quote(room_id)}/state/{_quote(event_type)}/")
 
     async def _fetch_optional(self, path: str) -> Mapping[str, Any] | None:
         try:
@@ -280,8 +280,16 @@ def _quote(part: str) -> str:
 def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:
     """Return what the failure of a send means for the message."""
     if isinstance(error, RequestFailed):
-        broken = SendUncertain(f"The connection to the homeserver broke: {error}")
-        return broken if error.may_have_arrived else SendRetryable(f"The homeserver can't be reached: {error}")
+        broken = SendUncertain(
+            say("matrix.connection_homeserver_broke", "The connection to the homeserver broke: {reason}", reason=error)
+        )
+        return (
+            broken
+            if error.may_have_arrived
+            else SendRetryable(
+                say("matrix.homeserver_cant_reached", "The homeserver can't be reached: {reason}", reason=error)
+            )
+        )
     if error.is_rate_limit:
         return SendRetryable(
             "The homeserver asks us to send more slowly.", retry_after=error.retry_after, whole_account=True
@@ -291,24 +299,33 @@ def to_delivery_error(error: RequestRefused | RequestFailed) -> DeliveryError:
             "The homeserver no longer accepts the access token.", retry_after=TOKEN_RETRY_SECONDS, whole_account=True
         )
     if error.status >= 500:
-        return SendUncertain(f"The homeserver has a problem: {error}")
+        return SendUncertain(say("matrix.homeserver_problem", "The homeserver has a problem: {reason}", reason=error))
     if error.code == "M_NOT_FOUND":
-        return TargetUnreachable(f"The homeserver does not know this room or message: {error}")
-    return SendRejected(f"The homeserver rejected the message: {error}")
-
-
-def to_preparation_error(error: RequestRefused | RequestFailed) -> DeliveryError:
-    """Return what a failure means that happened before the message itself was sent."""
-    return make_repeatable(to_delivery_error(error))
+        return TargetUnreachable(
+            say(
+                "matrix.homeserver_not_know_room",
+                "The homeserver does not know this room or message: {reason}",
+                reason=error,
+            )
+        )
+    return SendRejected(
+        say("matrix.homeserver_rejected_message", "The homeserver rejected the message: {reason}", reason=error)
+    )
 
 
 def to_platform_error(error: RequestRefused | RequestFailed) -> PlatformError:
     """Return what the failure of a request means for the account."""
     if isinstance(error, RequestFailed):
-        return ConnectionLost(f"The homeserver can't be reached: {error}")
+        return ConnectionLost(
+            say("matrix.homeserver_cant_reached", "The homeserver can't be reached: {reason}", reason=error)
+        )
     if error.is_bad_token:
         return AccountRefused(
-            "The homeserver does not accept the access token. Sign in with the account again, and set the new token "
-            f"as access_token or MATRIX_ACCESS_TOKEN. It said: {error.explanation}"
+            say(
+                "matrix.homeserver_not_accept_access",
+                "The homeserver does not accept the access token. Sign in with the account again, and set the"
+                " new token as access_token or MATRIX_ACCESS_TOKEN. It said: {reason}",
+                reason=error.explanation,
+            )
         )
-    return ConnectionLost(f"The homeserver has a problem: {error}")
+    return ConnectionLost(say("matrix.homeserver_problem", "The homeserver has a problem: {reason}", reason=error))

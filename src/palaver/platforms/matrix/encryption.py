@@ -35,8 +35,9 @@ from nio.store import SqliteStore
 
 from palaver.core.errors import SendRetryable
 from palaver.core.files import write_file_atomically
+from palaver.core.texts import say
 from palaver.platforms.matrix.client import API, RequestRefused
-from palaver.platforms.matrix.inbound import JsonObject, read_object
+from palaver.platforms.matrix.inbound import JsonObject, read_events, read_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -50,10 +51,16 @@ logging.getLogger("nio").setLevel(logging.CRITICAL)  # it logs the content of ev
 
 FILE_NAME = "signing-keys.json"
 USAGES = ("master", "self_signing", "user_signing")
-NOT_VERIFIED = (
-    "Our session is not verified, so some clients don't send us the keys of encrypted messages. Sign in to the account "
-    "in Element, open Settings > Sessions, and verify the session {device}."
-)
+
+
+def _describe_unverified(device_id: str) -> str:
+    return say(
+        "matrix.not_verified",
+        "Our session is not verified, so some clients don't send us the keys of encrypted messages."
+        " Sign in to the account in Element, open Settings > Sessions, and verify the session"
+        " {device}.",
+        device=device_id,
+    )
 
 
 class RoomEncryption:
@@ -79,10 +86,9 @@ class RoomEncryption:
 
     def receive(self, sync: JsonObject) -> bool:
         """Take over the keys that a sync has brought; return whether messages may have become readable."""
-        events = read_object(sync.get("to_device")).get("events")
         has_keys = False
-        for event in events if isinstance(events, list) else ():
-            if read_object(event).get("type") == "m.room.encrypted" and read_object(event.get("content")):
+        for event in read_events(sync.get("to_device")):
+            if event.get("type") == "m.room.encrypted" and read_object(event.get("content")):
                 has_keys |= self._receive_key(event)
         changed = read_object(sync.get("device_lists")).get("changed")
         if isinstance(changed, list):
@@ -181,7 +187,13 @@ class RoomEncryption:
                     room_id, {"type": event_type, "content": dict(content)}
                 )
             except (EncryptionError, LocalProtocolError) as error:
-                raise SendRetryable(f"The message could not be encrypted: {error}") from error
+                raise SendRetryable(
+                    say(
+                        "matrix.message_could_not_encrypted",
+                        "The message could not be encrypted: {reason}",
+                        reason=error,
+                    )
+                ) from error
         if "m.relates_to" in content:  # homeservers group threads and edits by it
             encrypted["m.relates_to"] = content["m.relates_to"]
         return encrypted
@@ -264,9 +276,9 @@ async def sign_own_device(client: MatrixClient, device_id: str, folder: Path, pa
     if master is None:
         keys = keys or _create_keys(folder)
         if not await _upload_keys(client, keys, password):
-            return NOT_VERIFIED.format(device=device_id)
+            return _describe_unverified(device_id)
     elif keys is None or keys["master"].public != master:
-        return NOT_VERIFIED.format(device=device_id)
+        return _describe_unverified(device_id)
     signed = keys["self_signing"].sign(user_id, device)
     await client.request("POST", f"{API}/keys/signatures/upload", body={user_id: {device_id: signed}})
     return None

@@ -51,6 +51,12 @@ def read_text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def read_events(section: object) -> list[JsonObject]:
+    """Return the events of a part of a sync."""
+    events = read_object(section).get("events")
+    return [event for event in events if read_object(event)] if isinstance(events, list) else []
+
+
 @dataclass(slots=True)
 class Room:
     """A room, as far as its state has been seen."""
@@ -130,9 +136,8 @@ class RoomDirectory:
 
     def apply_account_data(self, sync: JsonObject) -> None:
         """Read which rooms are marked as direct chats."""
-        events = read_object(sync.get("account_data")).get("events")
-        for event in events if isinstance(events, list) else ():
-            if read_object(event).get("type") == "m.direct":
+        for event in read_events(sync.get("account_data")):
+            if event.get("type") == "m.direct":
                 lists = read_object(event.get("content")).values()
                 self._direct = frozenset(room for rooms in lists if isinstance(rooms, list) for room in map(str, rooms))
                 for room in self._rooms.values():
@@ -141,9 +146,8 @@ class RoomDirectory:
     def apply_joined(self, room_id: str, joined: JsonObject) -> Room:
         """Take over the state before the timeline of a room, and its member counts."""
         room = self.get_or_add(room_id)
-        events = read_object(joined.get("state")).get("events")
-        for event in events if isinstance(events, list) else ():
-            room.apply_state(read_object(event))
+        for event in read_events(joined.get("state")):
+            room.apply_state(event)
         room.apply_summary(joined.get("summary"))
         return room
 
@@ -160,7 +164,7 @@ class FileReference:
 
 @dataclass(frozen=True, slots=True)
 class SeenEvent:
-    """What a later event may refer to."""
+    """An event that a later one may refer to."""
 
     sender: str
     text: str = ""
@@ -170,7 +174,7 @@ class SeenEvent:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What is needed to read events besides the events themselves."""
+    """Our own account, and a way to open files."""
 
     own_user_id: str
     own_name: str
@@ -214,7 +218,8 @@ def read_event(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str,
         case "m.room.member":
             return _read_member(event, room, reader)
         case "m.room.tombstone":
-            return _read_tombstone(event, room)
+            replacement = read_text(read_object(event.get("content")).get("replacement_room"))
+            return ChatMoved(source=build_source(room), new_chat_id=replacement) if replacement else None
         case _ if sender == reader.own_user_id:
             pass
         case "m.room.message" | "m.sticker":
@@ -420,11 +425,6 @@ def _read_reaction(event: JsonObject, room: Room) -> MessageReaction | None:
     if relation.get("rel_type") != "m.annotation" or not target or not emoji:
         return None
     return MessageReaction(source=build_source(room, str(event["sender"])), message_id=target, emoji=emoji)
-
-
-def _read_tombstone(event: JsonObject, room: Room) -> ChatMoved | None:
-    replacement = read_text(read_object(event.get("content")).get("replacement_room"))
-    return ChatMoved(source=build_source(room), new_chat_id=replacement) if replacement else None
 
 
 def _read_member(event: JsonObject, room: Room, reader: Reader) -> MembersChanged | None:

@@ -10,6 +10,7 @@ from pydantic import SecretStr, field_validator, model_validator
 
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.common.settings import check_text
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
@@ -35,8 +36,13 @@ CAPABILITIES: Final = Capabilities(
     key_lifetime=timedelta(hours=12),  # Synapse remembers transaction ids for a day
 )
 
-_CHECK_USER_ID = check_text(r"@[^\s:@]+:[^\s@/]+", "this is not a Matrix user id; write it like @palaver:matrix.org")
-_CHECK_TOKEN = check_text(r"\S+", "an access token is one word without spaces; copy it again")
+_CHECK_USER_ID = check_text(
+    r"@[^\s:@]+:[^\s@/]+",
+    say("matrix.not_matrix_user_id", "this is not a Matrix user id; write it like @palaver:matrix.org"),
+)
+_CHECK_TOKEN = check_text(
+    r"\S+", say("matrix.access_token_one_word", "an access token is one word without spaces; copy it again")
+)
 
 
 class MatrixSettings(AccountSettings):
@@ -55,18 +61,38 @@ class MatrixSettings(AccountSettings):
     def _check_homeserver(cls, value: str) -> str:
         value = value.strip().rstrip("/")
         if not is_http_url(value):
-            raise ValueError("this is not the address of a homeserver; write it like https://matrix.org")
+            raise ValueError(
+                say(
+                    "matrix.not_address_homeserver_write",
+                    "this is not the address of a homeserver; write it like https://matrix.org",
+                )
+            )
         parts = urlsplit(value)
         if parts.username or parts.query or parts.fragment:
-            raise ValueError("the address of a homeserver has no user name, query or fragment: https://matrix.org")
+            raise ValueError(
+                say(
+                    "matrix.address_homeserver_no_user",
+                    "the address of a homeserver has no user name, query or fragment: https://matrix.org",
+                )
+            )
         return value
 
     @model_validator(mode="after")
     def _check_sign_in(self) -> Self:
         if self.access_token is None and self.password is None:
-            raise ValueError("set access_token (or MATRIX_ACCESS_TOKEN), or user_id and password")
+            raise ValueError(
+                say(
+                    "matrix.set_access_token_matrix",
+                    "set access_token (or MATRIX_ACCESS_TOKEN), or user_id and password",
+                )
+            )
         if self.access_token is None and self.user_id is None:
-            raise ValueError("signing in with a password needs user_id (or MATRIX_USER_ID) too")
+            raise ValueError(
+                say(
+                    "matrix.signing_password_needs_user",
+                    "signing in with a password needs user_id (or MATRIX_USER_ID) too",
+                )
+            )
         return self
 
 

@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import DeliveryError
 from palaver.core.source import ChatType
+from palaver.core.tasks import BackgroundTasks
 from palaver.gateway.intake import Intake
-from palaver.platforms.common.receiving import BackgroundTasks, RecentEntries, accept_updates
+from palaver.platforms.common.receiving import RecentEntries, accept_updates
 from palaver.platforms.matrix.client import RequestFailed, RequestRefused
 from palaver.platforms.matrix.inbound import (
     JsonObject,
     describe_event,
     find_references,
     read_event,
+    read_events,
     read_object,
     read_text,
 )
@@ -112,12 +114,6 @@ def build_snapshot_filter() -> dict[str, Any]:
     return sync_filter
 
 
-def read_events(section: object) -> list[JsonObject]:
-    """Return the events of a part of a sync."""
-    events = read_object(section).get("events")
-    return [event for event in events if read_object(event)] if isinstance(events, list) else []
-
-
 def find_invitation(events: Sequence[JsonObject], own_user_id: str) -> int | None:
     """Return the index of the event from which on a room that we have just joined is for us; None: not among these.
 
@@ -132,12 +128,8 @@ def find_invitation(events: Sequence[JsonObject], own_user_id: str) -> int | Non
     return None if was_invited.get("membership") == "invite" else joined
 
 
-def find_join(events: Sequence[JsonObject], own_user_id: str) -> int | None:
-    """Return the index of the event in which we joined; None: it is not among these."""
-    return _find_last(events, own_user_id, "join")
-
-
 def _find_last(events: Sequence[JsonObject], own_user_id: str, membership: str) -> int | None:
+    """Return the index of the last event in which we joined, or were invited; None: it is not among these."""
     indexes = range(len(events) - 1, -1, -1)
     return next((index for index in indexes if _is_own_membership(events[index], own_user_id, membership)), None)
 
@@ -170,14 +162,12 @@ class Receiver:
         rooms: RoomDirectory,
         reader: Reader,
         encryption: RoomEncryption | None,
-        *,
-        sync_filter: JsonObject | None = None,
     ) -> None:
         self._client = client
         self._rooms = rooms
         self._reader = reader
         self._encryption = encryption
-        self._filter = sync_filter or build_sync_filter()
+        self._filter = build_sync_filter()
         self._seen: RecentEntries[str, SeenEvent] = RecentEntries(MAX_SEEN_EVENTS)
         self._invite_times: deque[float] = deque(maxlen=MAX_INVITES_PER_HOUR)
         self._waiting: list[WaitingEvent] = []
@@ -273,7 +263,7 @@ class Receiver:
         timeline = read_object(joined.get("timeline"))
         events, state = read_events(timeline), read_events(joined.get("state"))
         own_user_id = self._reader.own_user_id
-        is_new = not was_known or find_join([*state, *events], own_user_id) is not None
+        is_new = not was_known or _find_last([*state, *events], own_user_id, "join") is not None
         previous = read_text(timeline.get("prev_batch"))
         if timeline.get("limited") is True and previous is not None:
             if not is_new:
@@ -282,7 +272,7 @@ class Receiver:
                 events = [*await self._fetch_since_invitation(room_id, previous, events), *events]
         if is_new:
             start = find_invitation(events, own_user_id)
-            start = start if start is not None else find_join(events, own_user_id) or 0
+            start = start if start is not None else _find_last(events, own_user_id, "join") or 0
             for event in events[:start]:
                 room.apply_state(event)
             events = events[start:]

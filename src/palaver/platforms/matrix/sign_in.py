@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from palaver.core.errors import AccountRefused
 from palaver.core.files import write_file_atomically
+from palaver.core.texts import say
 from palaver.platforms.matrix.client import RequestRefused
 from palaver.platforms.matrix.inbound import read_text
 
@@ -26,7 +27,7 @@ FILE_NAME = "sign-in.json"
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """Who we are on the homeserver. An access token that was created by hand may have no device."""
+    """Our account on the homeserver. An access token that was created by hand may have no device."""
 
     user_id: str
     device_id: str | None
@@ -64,7 +65,12 @@ async def _check_token(client: MatrixClient, settings: MatrixSettings) -> SignIn
     user_id = read_text(answer.get("user_id")) or ""
     if settings.user_id is not None and settings.user_id != user_id:
         raise AccountRefused(
-            f"The access token belongs to {user_id}, but user_id is {settings.user_id}. Correct one of the two."
+            say(
+                "matrix.access_token_belongs_but",
+                "The access token belongs to {owner}, but user_id is {user}. Correct one of the two.",
+                owner=user_id,
+                user=settings.user_id,
+            )
         )
     client.user_id = user_id
     return SignIn(user_id, read_text(answer.get("device_id")))
@@ -84,8 +90,13 @@ async def _log_in(client: MatrixClient, settings: MatrixSettings, folder: Path, 
     except RequestRefused as error:
         if error.status in {401, 403}:
             raise AccountRefused(
-                f"The homeserver does not accept the password of {settings.user_id}. Check user_id and password (or "
-                f"MATRIX_USER_ID and MATRIX_PASSWORD). It said: {error.explanation}"
+                say(
+                    "matrix.homeserver_not_accept_password",
+                    "The homeserver does not accept the password of {user}. Check user_id and password (or"
+                    " MATRIX_USER_ID and MATRIX_PASSWORD). It said: {reason}",
+                    user=settings.user_id,
+                    reason=error.explanation,
+                )
             ) from error
         raise
     stored = _StoredSignIn(

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable, SendUncertain
 from palaver.core.files import get_free_bytes
 from palaver.core.source import Platform
+from palaver.core.tasks import cancel_tasks
+from palaver.core.texts import say
 from palaver.delivery.adapter import Adapter
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.failures import make_repeatable
@@ -34,10 +36,11 @@ from palaver.platforms.signal.client import (
     read_pid,
     read_version,
 )
+from palaver.platforms.signal.formatting import MessageBody
 from palaver.platforms.signal.inbound import MessageRef, OwnAccount, build_target, parse_message_id
 from palaver.platforms.signal.linking import LinkedAccount, describe_account, link_device, read_account
 from palaver.platforms.signal.manifest import CAPABILITIES
-from palaver.platforms.signal.outbound import MessageBody, build_quote, render_markdown
+from palaver.platforms.signal.outbound import build_quote, render_markdown
 from palaver.platforms.signal.receiver import AdapterState, Receiver, Spool, SpoolPosition
 
 if TYPE_CHECKING:
@@ -65,7 +68,7 @@ REMOVED_REACTION: Final = "👍"  # apps take back whatever reaction there is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalTiming:
-    """How long the adapter waits for what, in seconds."""
+    """The waits of the adapter, in seconds."""
 
     start: float = 120.0  # until signal-cli listens
     first_answer: float = 120.0  # to the first request
@@ -79,8 +82,6 @@ class SignalTiming:
 
 
 class SignalAdapter(Adapter):
-    """One account on Signal."""
-
     platform = Platform.SIGNAL
     capabilities = CAPABILITIES
     silence_seconds = 300.0
@@ -103,11 +104,13 @@ class SignalAdapter(Adapter):
     # ---- receiving -------------------------------------------------------------------------------------------
 
     async def probe(self) -> AccountInfo:
-        """Look whether signal-cli works and is linked; ask Signal itself if it is connected."""
+        """Find out whether signal-cli works and is linked; ask Signal itself if it is connected."""
         version = await read_version(await asyncio.to_thread(find_program, self._settings.program))
         account = await self._read_account()
         if self._process is not None and not await self._check_server(self._process, self._timing.answer):
-            raise ConnectionLost("Signal's server can't be reached right now.")
+            raise ConnectionLost(
+                say("signal.signals_server_cant_reached", "Signal's server can't be reached right now.")
+            )
         state = await self._load_state()
         return describe_account(
             version, account, devices=self._devices, connected_at=state.connected_at, now=datetime.now(UTC)
@@ -152,7 +155,9 @@ class SignalAdapter(Adapter):
         await link_device(program, str(self._config_folder), self._settings.device_name, link.report_linking)
         account = await self._read_account()
         if account is None:
-            raise ConnectionLost("signal-cli has linked this device, but has stored no account.")
+            raise ConnectionLost(
+                say("signal.signal_cli_linked_device", "signal-cli has linked this device, but has stored no account.")
+            )
         return account
 
     async def _load_state(self) -> AdapterState:
@@ -169,8 +174,12 @@ class SignalAdapter(Adapter):
                 kill_leftover(pid)
             if await self._has_writers_after(self._timing.leftover_kill, spool, numbers):
                 raise ConnectionLost(
-                    f"Another process still writes into {self._folder / 'spool'}: a second Palaver, or a signal-cli "
-                    "that does not end. Stop it."
+                    say(
+                        "signal.another_process_still_writes",
+                        "Another process still writes into {folder}: a second Palaver, or a signal-cli that does not"
+                        " end. Stop it.",
+                        folder=self._folder / "spool",
+                    )
                 )
 
     async def _has_writers_after(self, seconds: float, spool: Spool, numbers: Sequence[int]) -> bool:
@@ -184,7 +193,7 @@ class SignalAdapter(Adapter):
 
     @property
     def _command(self) -> str:
-        """What starts signal-cli for this account in a shell."""
+        """The beginning of a shell command that runs signal-cli for this account."""
         account = ["-a", self._settings.account] if self._settings.account else []
         return shlex.join([self._settings.program, "--config", str(self._config_folder), *account])
 
@@ -234,8 +243,7 @@ class SignalAdapter(Adapter):
                 is_busy = clock() < busy_until or intake.is_busy
                 await process.wait(self._timing.busy_poll if is_busy else self._timing.idle_poll)
         finally:
-            checking.cancel()
-            await asyncio.wait({checking})
+            await cancel_tasks([checking])
 
     async def _explain_end(self, process: SignalProcess, account: LinkedAccount) -> Exception:
         """Return why signal-cli has ended. If Signal refuses the account, it says so only in its files."""
@@ -263,7 +271,9 @@ class SignalAdapter(Adapter):
                 raise
             if is_accepted:
                 link.report_connected()
-                await self._record_connection()
+                state, now = await self._load_state(), datetime.now(UTC)
+                if state.connected_at is None or now - state.connected_at > timedelta(hours=1):
+                    await asyncio.to_thread(state.record_connection, now)
             seconds = self._timing.answer
             await asyncio.sleep(self._timing.ping)
 
@@ -271,7 +281,9 @@ class SignalAdapter(Adapter):
         """Stop receiving before the disk is full: signal-cli would forget messages that it can't write."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if get_free_bytes(self._folder) < MIN_FREE_BYTES:
-            raise ConnectionLost("The disk is almost full, so Signal is paused. Free some space.")
+            raise ConnectionLost(
+                say("signal.disk_almost_full_signal", "The disk is almost full, so Signal is paused. Free some space.")
+            )
 
     async def _check_server(self, process: SignalProcess, seconds: float) -> bool:
         """Return whether Signal's server answers. Raises AccountRefused if it refuses this device."""
@@ -286,11 +298,6 @@ class SignalAdapter(Adapter):
             log.warning("signal_server_unreachable", extra={"code": error.code})
             return False
         return True
-
-    async def _record_connection(self) -> None:
-        state, now = await self._load_state(), datetime.now(UTC)
-        if state.connected_at is None or now - state.connected_at > timedelta(hours=1):
-            await asyncio.to_thread(state.record_connection, now)
 
     async def close(self) -> None:
         """End signal-cli, if `run` has not done so."""
@@ -424,9 +431,9 @@ class SignalAdapter(Adapter):
         try:
             return await process.request(method, parameters, key=key, seconds=seconds)
         except RequestNotSent as error:
-            raise SendRetryable(str(error)) from error
+            raise SendRetryable(error.text) from error
         except ConnectionLost as error:
-            raise (SendRetryable if is_repeatable else SendUncertain)(str(error)) from error
+            raise (SendRetryable if is_repeatable else SendUncertain)(error.text) from error
         except RpcError as error:
             if is_unauthorized(error.message):  # what refuses us may be a single group
                 with contextlib.suppress(AccountRefused, ConnectionLost):

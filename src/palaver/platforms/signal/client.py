@@ -29,6 +29,7 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,18 +45,23 @@ RATE_LIMIT_SECONDS: Final = 300.0  # if Signal does not say how long
 MAX_RATE_LIMIT_SECONDS: Final = 86_400.0
 CAPTCHA_RETRY_SECONDS: Final = 3600.0  # Signal says a day, but not when the captcha is solved
 
-INSTALL_STEP: Final = (
-    "Download the file that ends in `Linux-native.tar.gz` from https://github.com/AsamK/signal-cli/releases, unpack it "
-    "and set `program` to the path of the file `signal-cli`. It needs no Java. On macOS: `brew install signal-cli`."
+INSTALL_STEP: Final = say(
+    "signal.install_step",
+    "Download the file that ends in `Linux-native.tar.gz` from"
+    " https://github.com/AsamK/signal-cli/releases, unpack it and set `program` to the path of"
+    " the file `signal-cli`. It needs no Java. On macOS: `brew install signal-cli`.",
 )
-LINK_AGAIN: Final = (
-    "Signal no longer accepts this device: it was removed from the linked devices on the phone, or was not connected "
-    "for 30 days. To link it again, choose Connect now on the page, or run `palaver platforms link signal`, and scan "
-    "the new code with the phone."
+LINK_AGAIN: Final = say(
+    "signal.link_again",
+    "Signal no longer accepts this device: it was removed from the linked devices on the phone,"
+    " or was not connected for 30 days. To link it again, choose Connect now on the page, or run"
+    " `palaver platforms link signal`, and scan the new code with the phone.",
 )
-REGISTER_AGAIN: Final = (
-    "Signal no longer accepts this number: it was registered on another device, or was deleted. Register it again with "
-    "`signal-cli register` and `signal-cli verify`, and the same `--config` as the first time."
+REGISTER_AGAIN: Final = say(
+    "signal.register_again",
+    "Signal no longer accepts this number: it was registered on another device, or was deleted."
+    " Register it again with `signal-cli register` and `signal-cli verify`, and the same"
+    " `--config` as the first time.",
 )
 _UNAUTHORIZED: Final = re.compile(
     r"^User .* is not registered|AuthorizationFailed|Authorization failed|\[40[13]\]|StatusCode: 40[13]|Deregistered",
@@ -108,7 +114,7 @@ def hide_people(text: str) -> str:
 
 
 def is_unauthorized(text: str) -> bool:
-    """Whether signal-cli says that Signal refuses our account."""
+    """Return whether signal-cli says that Signal refuses our account."""
     return bool(_UNAUTHORIZED.search(text))
 
 
@@ -136,12 +142,24 @@ def make_delivery_error(error: RpcError, command: str) -> DeliveryError:
 
 def _make_other_error(error: RpcError) -> DeliveryError:
     if _UNRESOLVED.search(error.message):
-        return SendRetryable("Signal can't be reached right now.")
+        return SendRetryable(say("signal.signal_cant_reached_right", "Signal can't be reached right now."))
     if is_unauthorized(error.message):
-        return SendRetryable("Signal refuses this device right now.")
+        return SendRetryable(say("signal.signal_refuses_device_right", "Signal refuses this device right now."))
     if error.code == USER_ERROR or error.code in INVALID_REQUEST_CODES:
-        return SendRejected(f"signal-cli refuses the message: {hide_people(error.message)}")
-    return SendUncertain(f"signal-cli failed while the message was being sent (error {error.code}).")
+        return SendRejected(
+            say(
+                "signal.signal_cli_refuses_message",
+                "signal-cli refuses the message: {reason}",
+                reason=hide_people(error.message),
+            )
+        )
+    return SendUncertain(
+        say(
+            "signal.signal_cli_failed_while",
+            "signal-cli failed while the message was being sent (error {code}).",
+            code=str(error.code),
+        )
+    )
 
 
 def _make_rate_limit_error(results: Sequence[Mapping[str, Any]], command: str) -> SendRetryable:
@@ -149,7 +167,11 @@ def _make_rate_limit_error(results: Sequence[Mapping[str, Any]], command: str) -
     if token is None:
         seconds = max((float(each.get("retryAfterSeconds") or 0) for each in results), default=0.0)
         wait = min(seconds or RATE_LIMIT_SECONDS, MAX_RATE_LIMIT_SECONDS)
-        return SendRetryable("Signal asks to send more slowly.", retry_after=wait, whole_account=True)
+        return SendRetryable(
+            say("signal.signal_asks_send_more", "Signal asks to send more slowly."),
+            retry_after=wait,
+            whole_account=True,
+        )
     return SendRetryable(
         "Signal asks for proof that a person uses this account. Open "
         "https://signalcaptchas.org/challenge/generate.html, solve the captcha and copy the address of the link `Open "
@@ -166,18 +188,42 @@ def make_exit_error(output: str, code: int | None, *, is_primary: bool = False) 
     if refused := find_setup_error(output):
         return refused
     last = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
-    reason = f": {hide_people(last)[:200]}" if last else "."
-    return ConnectionLost(f"signal-cli has ended (exit code {code}){reason}")
+    if not last:
+        return ConnectionLost(say("signal.ended", "signal-cli has ended (exit code {code}).", code=str(code)))
+    return ConnectionLost(
+        say(
+            "signal.ended_because",
+            "signal-cli has ended (exit code {code}): {reason}",
+            code=str(code),
+            reason=hide_people(last)[:200],
+        )
+    )
 
 
 def find_setup_error(output: str) -> AccountRefused | None:
     """Return what is wrong with the installation of signal-cli; None if nothing is."""
     if _NO_JAVA.search(output):
-        return AccountRefused(f"signal-cli needs Java, which is not installed. {INSTALL_STEP}")
+        return AccountRefused(
+            say(
+                "signal.signal_cli_needs_java", "signal-cli needs Java, which is not installed. {fix}", fix=INSTALL_STEP
+            )
+        )
     if _OLD_VERSION.search(output):
-        return AccountRefused(f"Signal no longer accepts this version of signal-cli. {INSTALL_STEP}")
+        return AccountRefused(
+            say(
+                "signal.signal_no_longer_accepts",
+                "Signal no longer accepts this version of signal-cli. {fix}",
+                fix=INSTALL_STEP,
+            )
+        )
     if _OLD_JAVA.search(output):
-        return AccountRefused(f"The Java on this machine is too old for this signal-cli. {INSTALL_STEP}")
+        return AccountRefused(
+            say(
+                "signal.java_machine_too_old",
+                "The Java on this machine is too old for this signal-cli. {fix}",
+                fix=INSTALL_STEP,
+            )
+        )
     return None
 
 
@@ -189,26 +235,20 @@ def find_program(program: str) -> str:
     """Return the path of signal-cli. Raises AccountRefused with what to install."""
     found = shutil.which(Path(program).expanduser())
     if found is None:
-        raise AccountRefused(f"signal-cli is not installed: there is no program {program!r}. {INSTALL_STEP}")
+        raise AccountRefused(
+            say(
+                "signal.signal_cli_not_installed",
+                "signal-cli is not installed: there is no program {program}. {fix}",
+                program=repr(program),
+                fix=INSTALL_STEP,
+            )
+        )
     return found
 
 
 def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return what signal-cli gets of our environment."""
     return {name: value for name, value in environ.items() if name in _VARIABLES or name.startswith(_VARIABLE_PREFIXES)}
-
-
-async def run_program(arguments: Sequence[str], seconds: float) -> tuple[int, str]:
-    """Run signal-cli for a command that ends by itself; return its exit code and output."""
-    process = await start_program(arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
-    try:
-        async with asyncio.timeout(seconds):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        raise ConnectionLost(f"signal-cli did not answer within {seconds:g} seconds.") from None
-    finally:
-        await stop_process(process)
-    return process.returncode or 0, output.decode("utf-8", "replace")
 
 
 async def start_program(arguments: Sequence[str], **streams: Any) -> asyncio.subprocess.Process:
@@ -222,14 +262,24 @@ async def start_program(arguments: Sequence[str], **streams: Any) -> asyncio.sub
             **streams,
         )
     except OSError as error:
-        raise AccountRefused(f"{arguments[0]} can't be started: {error.strerror}. {INSTALL_STEP}") from None
+        raise AccountRefused(
+            say(
+                "signal.cant_started",
+                "{program} can't be started: {reason}. {fix}",
+                program=arguments[0],
+                reason=error.strerror,
+                fix=INSTALL_STEP,
+            )
+        ) from None
 
 
 async def stop_process(process: asyncio.subprocess.Process) -> None:
     """End a process: by SIGTERM, and if that does not help by SIGKILL."""
     if process.returncode is None:
         _send_signal(process, signal.SIGTERM)
-        if not await _has_ended(process, END_SECONDS):
+        try:
+            await asyncio.wait_for(process.wait(), END_SECONDS)
+        except TimeoutError:
             log.warning("signal_cli_killed", extra={"pid": process.pid})
             _send_signal(process, signal.SIGKILL)
             await process.wait()
@@ -247,24 +297,39 @@ def _send_signal(process: asyncio.subprocess.Process, number: signal.Signals) ->
         process.send_signal(number)
 
 
-async def _has_ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
-    try:
-        await asyncio.wait_for(process.wait(), seconds)
-    except TimeoutError:
-        return False
-    return True
-
-
 async def read_version(program: str) -> str:
     """Return the version of signal-cli, such as `0.14.6`. Raises AccountRefused if it can't run."""
-    code, output = await run_program([program, "--version"], VERSION_SECONDS)
+    pipe, both = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
+    process = await start_program([program, "--version"], stdout=pipe, stderr=both)
+    try:
+        async with asyncio.timeout(VERSION_SECONDS):
+            data, _ = await process.communicate()
+    except TimeoutError:
+        raise ConnectionLost(
+            say(
+                "signal.signal_cli_not_answer",
+                "signal-cli did not answer within {seconds} seconds.",
+                seconds=f"{VERSION_SECONDS:g}",
+            )
+        ) from None
+    finally:
+        await stop_process(process)
+    output = data.decode("utf-8", "replace")
     words = output.split()
-    if code == 0 and len(words) >= 2 and words[0] == "signal-cli":
+    if process.returncode == 0 and len(words) >= 2 and words[0] == "signal-cli":
         return words[1]
     if refused := find_setup_error(output):
         raise refused
     last = hide_people(output.strip().rpartition("\n")[2])[:200]
-    raise AccountRefused(f"{program} does not work: {last or f'exit code {code}'}. {INSTALL_STEP}")
+    raise AccountRefused(
+        say(
+            "signal.not_work",
+            "{program} does not work: {reason}. {fix}",
+            program=program,
+            reason=last or f"exit code {process.returncode}",
+            fix=INSTALL_STEP,
+        )
+    )
 
 
 class SignalProcess:
@@ -295,7 +360,7 @@ class SignalProcess:
             process = await start_program(
                 [*arguments, *options, "--ignore-stories"], stdout=descriptor, stderr=asyncio.subprocess.PIPE
             )
-        except BaseException:
+        except BaseException:  # also when it is canceled: nothing is left behind
             await asyncio.to_thread(shutil.rmtree, folder)
             raise
         finally:
@@ -304,7 +369,7 @@ class SignalProcess:
             await asyncio.to_thread(pid_file.write_text, str(process.pid))
             guard_arguments = ["sh", "-c", GUARD_SCRIPT, str(process.pid), str(folder)]
             guard = await start_program(guard_arguments, stdin=asyncio.subprocess.PIPE)
-        except BaseException:
+        except BaseException:  # also when it is canceled: no process is left running
             await stop_process(process)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise
@@ -321,7 +386,14 @@ class SignalProcess:
                 return
             if asyncio.get_running_loop().time() > deadline:
                 last = hide_people(self._error_lines[-1]) if self._error_lines else "it says nothing"
-                raise ConnectionLost(f"signal-cli did not start within {seconds:g} seconds: {last}")
+                raise ConnectionLost(
+                    say(
+                        "signal.signal_cli_not_start",
+                        "signal-cli did not start within {seconds} seconds: {reason}",
+                        seconds=f"{seconds:g}",
+                        reason=last,
+                    )
+                )
             await self.wait(poll_seconds)
 
     @property
@@ -366,7 +438,13 @@ class SignalProcess:
         finally:
             self._answers.pop(request_id, None)
         if not answer.done():
-            raise ConnectionLost(f"signal-cli did not answer within {seconds:g} seconds.")
+            raise ConnectionLost(
+                say(
+                    "signal.signal_cli_not_answer",
+                    "signal-cli did not answer within {seconds} seconds.",
+                    seconds=f"{seconds:g}",
+                )
+            )
         return answer.result()
 
     async def _write(self, request: Mapping[str, Any], seconds: float) -> None:
@@ -404,7 +482,11 @@ class SignalProcess:
         finally:
             for answer in self._answers.values():
                 if not answer.done():
-                    answer.set_exception(ConnectionLost("signal-cli has ended before it answered."))
+                    answer.set_exception(
+                        ConnectionLost(
+                            say("signal.signal_cli_ended_before", "signal-cli has ended before it answered.")
+                        )
+                    )
 
     def _handle_answer(self, line: Mapping[str, Any]) -> None:
         if "id" not in line:
@@ -444,15 +526,12 @@ class SignalProcess:
         for task in (self._draining, self._reading):
             if task is not None and not task.done():
                 task.cancel()
-        await self._end_guard()
-        await asyncio.to_thread(shutil.rmtree, self._socket_folder, ignore_errors=True)
-
-    async def _end_guard(self) -> None:
         assert self._guard.stdin is not None  # noqa: S101  (a pipe, see `start`)
         with contextlib.suppress(OSError):
             self._guard.stdin.write(b"\n")
         await _close_writer(self._guard.stdin)
         await stop_process(self._guard)
+        await asyncio.to_thread(shutil.rmtree, self._socket_folder, ignore_errors=True)
 
     async def _drain_errors(self) -> None:
         stderr = self._process.stderr

@@ -6,9 +6,10 @@ tables are monospaced or, if they are wide, lines. Styles count in UTF-16 units.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.delivery.model import LengthUnit, measure_length
 from palaver.platforms.common.markdown import draw_table, name_cells, read_rows
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_TABLE_COLUMNS: Final = 36  # in characters; what is wider breaks into pieces on a phone
+MAX_STYLES: Final = 100  # of one message
 MAX_INDENTS: Final = 8  # of lists in lists
 MAX_BRACKETS: Final = 200  # with more of them, which are no links, the parser takes quadratic time to find none
 _STYLES: Final = {"strong": "BOLD", "em": "ITALIC", "s": "STRIKETHROUGH"}
@@ -27,15 +29,31 @@ _MENTION_MARK: Final = "\ufffc"  # apps replace it by a name
 
 
 @dataclass(frozen=True, slots=True)
-class FormattedText:
+class MessageBody:
     """A text, and where it has which style: `0:4:BOLD`, start and length in UTF-16 units."""
 
     text: str
-    styles: tuple[str, ...] = ()
+    styles: Sequence[str] = ()
+
+    def to_json(self) -> str:
+        """Return its stored form."""
+        fields: dict[str, Any] = {"text": self.text}
+        if self.styles:
+            fields["styles"] = list(self.styles)
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, body: str) -> MessageBody:
+        fields = json.loads(body)
+        return cls(fields["text"], fields.get("styles", ()))
+
+    def build_parameters(self) -> dict[str, Any]:
+        """Return the parameters of `send` for its text."""
+        styles = {"textStyles": list(self.styles[:MAX_STYLES])} if self.styles else {}
+        return {"message": self.text, **styles}
 
 
-def format_markdown(markdown: str) -> FormattedText:
-    """Return the text and the styles of a Markdown text."""
+def format_markdown(markdown: str) -> MessageBody:
     parser = _get_parser(has_links=markdown.count("[") <= MAX_BRACKETS)
     return _Writer().write(parser.parse(markdown.replace(_MENTION_MARK, "")))
 
@@ -48,27 +66,20 @@ def _get_parser(*, has_links: bool) -> MarkdownIt:
     return parser if has_links else parser.disable(["link", "image"])
 
 
-@dataclass(slots=True)
-class _List:
-    """A list that is being written."""
-
-    number: int | None  # of the next item; None: it has bullets
-
-
 class _Writer:
-    """Writes the text of one message."""
+    """Writes one message."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._units = 0  # written so far
         self._styles: list[tuple[int, int, str]] = []
         self._open_styles: list[tuple[str, int]] = []
-        self._lists: list[_List] = []
+        self._lists: list[int | None] = []  # the number of the next item; None: it has bullets
         self._quote_depth = 0
         self._gap = 0  # line breaks that are due before the next text
         self._marker = ""  # of the list item that begins
 
-    def write(self, tokens: Sequence[Token]) -> FormattedText:
+    def write(self, tokens: Sequence[Token]) -> MessageBody:
         position = 0
         while position < len(tokens):
             token = tokens[position]
@@ -80,7 +91,7 @@ class _Writer:
                 self._write_block(token)
             position += 1
         text = "".join(self._parts)
-        return FormattedText(text, tuple(f"{start}:{length}:{style}" for start, length, style in self._styles))
+        return MessageBody(text, tuple(f"{start}:{length}:{style}" for start, length, style in self._styles))
 
     # ---- blocks ----------------------------------------------------------------------------------------------
 
@@ -102,18 +113,15 @@ class _Writer:
             case "hr":
                 self._ask_for_gap(2)
                 self._write_text("———")
-            case "html_block":
-                self._ask_for_gap(2)
-                self._write_text(token.content.strip("\n"))
             case _:
                 self._write_container(token)
 
     def _write_container(self, token: Token) -> None:
         match token.type:
             case "bullet_list_open":
-                self._open_list(_List(None))
+                self._open_list(None)
             case "ordered_list_open":
-                self._open_list(_List(int(token.attrs.get("start", 1))))
+                self._open_list(int(token.attrs.get("start", 1)))
             case "bullet_list_close" | "ordered_list_close":
                 self._lists.pop()
             case "list_item_open":
@@ -126,18 +134,17 @@ class _Writer:
             case "blockquote_close":
                 self._quote_depth -= 1
 
-    def _open_list(self, opened: _List) -> None:
+    def _open_list(self, number: int | None) -> None:
         self._ask_for_gap(1 if self._lists else 2)
-        self._lists.append(opened)
+        self._lists.append(number)
 
     def _open_item(self) -> None:
         if self._marker:
             self._start_block()
         self._ask_for_gap(1)
-        current = self._lists[-1]
-        self._marker = "• " if current.number is None else f"{current.number}. "
-        if current.number is not None:
-            current.number += 1
+        number = self._lists[-1]
+        self._marker = "• " if number is None else f"{number}. "
+        self._lists[-1] = None if number is None else number + 1
 
     def _ask_for_gap(self, breaks: int) -> None:
         if not self._marker:  # the first block of an item is on the line of its marker
@@ -165,14 +172,15 @@ class _Writer:
         links: list[tuple[str, int]] = []  # address, and where its label starts
         for token in tokens:
             match token.type:
-                case "text" | "html_inline" | "text_special":
+                case "text" | "text_special":
                     self._write_text(token.content)
                 case "softbreak" | "hardbreak":
                     self._write_text("\n")
                 case "code_inline":
                     self._write_styled(token.content, "MONOSPACE")
                 case "image":
-                    self._write_address(token.content, str(token.attrs.get("src", "")))
+                    label, address = token.content, str(token.attrs.get("src", ""))
+                    self._write_text(f"{label} ({address})" if label and address else label or address)
                 case "link_open":
                     links.append((str(token.attrs.get("href", "")), len(self._parts)))
                 case "link_close":
@@ -190,9 +198,6 @@ class _Writer:
             self._write_text(href)
         elif label.strip() not in {href, plain, plain.removesuffix("/")}:
             self._write_text(f" ({href})")
-
-    def _write_address(self, label: str, address: str) -> None:
-        self._write_text(f"{label} ({address})" if label and address else label or address)
 
     def _write_text(self, text: str) -> None:
         if not text:

@@ -60,7 +60,7 @@ def parse_message_id(message_id: str) -> MessageRef:
 
 
 def is_person(chat_id: str) -> bool:
-    """Whether a chat is the one with a single person."""
+    """Return whether a chat is the one with a single person."""
     return bool(_ACI.fullmatch(chat_id) or _NUMBER.fullmatch(chat_id))
 
 
@@ -100,7 +100,7 @@ class OwnAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownIds:
-    """What earlier events have told: names of people, and to which message an edited one belongs."""
+    """Finds names of people, and the message that an edited one belongs to, in earlier events."""
 
     find_name: Callable[[str], str | None]  # of a person's id
     find_original: Callable[[MessageRef], MessageRef]
@@ -198,7 +198,7 @@ def _find_source(sender: _Sender, content: JSON, own: OwnAccount, known: KnownId
 
 
 def _is_note_to_self(content: JSON, own: OwnAccount) -> bool:
-    """Whether the owner has written to themselves; a message that is no sync message has no destination."""
+    """Return whether the owner has written to themselves; a message that is no sync message has no destination."""
     destination = content.get("destinationUuid") or content.get("destinationNumber") or content.get("destination")
     return destination is None or destination in {own.aci, own.number}
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo
 from palaver.delivery.model import LinkingPrompt
 from palaver.platforms.signal.client import find_setup_error, hide_people, start_program, stop_process
@@ -35,16 +36,15 @@ MAX_CODES: Final = 15  # then the owner does not seem to wait for one, and each 
 CODE_START_SECONDS: Final = 60.0  # until signal-cli shows a code
 FINISH_SECONDS: Final = 60.0  # for the rest, after the code was scanned
 CODE_PREFIXES: Final = ("sgnl://linkdevice", "tsdevice:")
-INSTRUCTIONS: Final = (
-    "Open Signal on your phone, choose Settings, then Linked devices, then Link new device, and scan this code. "
-    "You need not transfer your message history."
+INSTRUCTIONS: Final = say(
+    "signal.instructions",
+    "Open Signal on your phone, choose Settings, then Linked devices, then Link new device, and"
+    " scan this code. You need not transfer your message history.",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedAccount:
-    """An account in the folder."""
-
     number: str | None
     aci: str
     device_id: int
@@ -57,7 +57,7 @@ class LinkedAccount:
 
     @property
     def name(self) -> str:
-        """What `signal-cli -a` takes."""
+        """The value of `signal-cli -a`."""
         return self.number or self.aci
 
 
@@ -68,13 +68,23 @@ def read_account(folder: Path, number: str | None) -> LinkedAccount | None:
     if len(found) > 1:
         numbers = ", ".join(str(each.get("number")) for each in found)
         raise AccountRefused(
-            f"The folder {folder} has several Signal accounts: {numbers}. Set `account` to the one to use."
+            say(
+                "signal.folder_several_signal_accounts",
+                "The folder {folder} has several Signal accounts: {numbers}. Set `account` to the one to use.",
+                folder=folder,
+                numbers=numbers,
+            )
         )
     if not found:
         if entries:
             raise AccountRefused(
-                f"The folder {folder} has no Signal account {number}. Check `account`, or leave it out to use the "
-                "account that is there."
+                say(
+                    "signal.folder_no_signal_account",
+                    "The folder {folder} has no Signal account {number}. Check `account`, or leave it out to use"
+                    " the account that is there.",
+                    folder=folder,
+                    number=str(number),
+                )
             )
         return None
     entry = found[0]
@@ -94,8 +104,13 @@ def _read_json(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise AccountRefused(
-            f"The file {path} can't be read ({type(error).__name__}). Check its permissions, and that this is a folder "
-            "of signal-cli."
+            say(
+                "signal.file_cant_read_check",
+                "The file {file} can't be read ({error})."
+                " Check its permissions, and that this is a folder of signal-cli.",
+                file=path,
+                error=type(error).__name__,
+            )
         ) from None
     return content if isinstance(content, dict) else {}
 
@@ -110,12 +125,18 @@ def describe_account(
 ) -> AccountInfo:
     """Return what is known of an account; None for one that is not linked yet."""
     details = [f"signal-cli {version}"]
-    warnings = []
+    warnings: list[str] = []
     if is_outdated(version):
         oldest = ".".join(map(str, OLDEST_RECEIVING_VERSION))
         warnings.append(
-            f"signal-cli {version} is too old: since {OLDEST_RECEIVING_DATE}, versions before {oldest} miss messages. "
-            "Install the newest one from https://github.com/AsamK/signal-cli/releases."
+            say(
+                "signal.signal_cli_too_old",
+                "signal-cli {version} is too old: since {date}, versions before {oldest} miss messages."
+                " Install the newest one from https://github.com/AsamK/signal-cli/releases.",
+                version=version,
+                date=OLDEST_RECEIVING_DATE,
+                oldest=oldest,
+            )
         )
     if account is None:
         return AccountInfo(warnings=tuple(warnings), details=tuple(details), is_linked=False)
@@ -126,33 +147,45 @@ def describe_account(
 
 
 def is_outdated(version: str) -> bool:
-    """Whether a version may miss messages; an unknown one counts as new."""
+    """Return whether a version may miss messages; an unknown one counts as new."""
     match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return match is not None and tuple(map(int, match.groups())) < OLDEST_RECEIVING_VERSION
 
 
 def _describe_device(account: LinkedAccount, devices: Sequence[Mapping[str, Any]]) -> str:
     if account.is_primary:
-        return "Registered number"
+        return say("signal.registered_number", "Registered number")
     own = next((each for each in devices if each.get("id") == account.device_id), {})
     created = _read_time(own.get("createdTimestamp"))
-    return f"Linked device {account.device_id}" + (f", since {created:%Y-%m-%d}" if created else "")
+    number = str(account.device_id)
+    if created is None:
+        return say("signal.linked_device", "Linked device {id}", id=number)
+    return say("signal.linked_device_since", "Linked device {id}, since {day}", id=number, day=f"{created:%Y-%m-%d}")
 
 
 def _describe_idleness(devices: Sequence[Mapping[str, Any]], connected_at: datetime | None, now: datetime) -> list[str]:
-    warnings = []
+    warnings: list[str] = []
     days = LINK_LIFETIME.days
     if connected_at is not None and now - connected_at > IDLE_WARNING:
         warnings.append(
-            f"This device was last connected {(now - connected_at).days} days ago. Signal removes a linked device that "
-            f"is not connected for {days} days."
+            say(
+                "signal.device_last_connected_days",
+                "This device was last connected {days} days ago. Signal removes a linked device that is not"
+                " connected for {limit} days.",
+                days=(now - connected_at).days,
+                limit=days,
+            )
         )
     phone = next((each for each in devices if each.get("id") == 1), {})
     seen = _read_time(phone.get("lastSeenTimestamp"))
     if seen is not None and now - seen > IDLE_WARNING:
         warnings.append(
-            f"The phone of this account was last seen on {seen:%Y-%m-%d}. Open Signal on it: Signal ends linked "
-            "devices whose phone is not used."
+            say(
+                "signal.phone_account_last_seen",
+                "The phone of this account was last seen on {day}. Open Signal on it: Signal ends linked"
+                " devices whose phone is not used.",
+                day=f"{seen:%Y-%m-%d}",
+            )
         )
     return warnings
 
@@ -173,8 +206,11 @@ async def link_device(program: str, folder: str, device_name: str, report: Calla
         if await _show_code(arguments, report):
             return
     raise AccountRefused(
-        "This account was not linked with a phone in time. Choose Connect now on the page, or run `palaver platforms "
-        "connect signal`, and scan the new code."
+        say(
+            "signal.account_not_linked_phone",
+            "This account was not linked with a phone in time. Choose Connect now on the page, or run"
+            " `palaver platforms connect signal`, and scan the new code.",
+        )
     )
 
 
@@ -185,7 +221,9 @@ async def _show_code(arguments: Sequence[str], report: Callable[[LinkingPrompt],
     try:
         return await _follow_linking(process, errors, report)
     except TimeoutError:
-        raise ConnectionLost("signal-cli did not link this device in time.") from None
+        raise ConnectionLost(
+            say("signal.signal_cli_not_link", "signal-cli did not link this device in time.")
+        ) from None
     finally:
         await stop_process(process)
         await asyncio.wait({errors}, timeout=1.0)
@@ -199,15 +237,22 @@ async def _follow_linking(
     if code is None:
         output = await errors
         raise find_setup_error(output) or ConnectionLost(
-            f"signal-cli could not get a code to link this device: {hide_people(output.strip())[-200:]}"
+            say(
+                "signal.signal_cli_could_not",
+                "signal-cli could not get a code to link this device: {reason}",
+                reason=hide_people(output.strip())[-200:],
+            )
         )
     expires_at = datetime.now(UTC) + timedelta(seconds=CODE_SECONDS)
     report(LinkingPrompt(instructions=INSTRUCTIONS, qr_text=code, expires_at=expires_at))
     if not await _wait_for_phone(process.stdout):
         if process.stdout.at_eof() and "already exists" in await errors:
             raise AccountRefused(
-                "This phone's account is in the folder of signal-cli already, and Signal still accepts it there. "
-                "Set `config_folder` to another folder, or remove the device on the phone first."
+                say(
+                    "signal.phones_account_folder_signal",
+                    "This phone's account is in the folder of signal-cli already, and Signal still accepts it"
+                    " there. Set `config_folder` to another folder, or remove the device on the phone first.",
+                )
             )
         return False
     async with asyncio.timeout(FINISH_SECONDS):

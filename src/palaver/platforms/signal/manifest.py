@@ -8,6 +8,7 @@ from typing import Final, Literal
 from pydantic import field_validator
 
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
@@ -53,7 +54,9 @@ class SignalSettings(AccountSettings):
     @classmethod
     def _check_path(cls, value: str | None) -> str | None:
         if value is not None and not value.strip():
-            raise ValueError("This path is empty. Leave the setting out to use its default.")
+            raise ValueError(
+                say("signal.path_empty_leave_setting", "This path is empty. Leave the setting out to use its default.")
+            )
         return value
 
     @field_validator("account", mode="before")
@@ -64,15 +67,25 @@ class SignalSettings(AccountSettings):
         if value is None or _NUMBER.fullmatch(text):
             return None if value is None else text
         raise ValueError(
-            f"{value!r} is not a phone number with its country code. Write it with a plus sign and in quotes, such as "
-            "'+491701234567'."
+            say(
+                "signal.not_phone_number_country",
+                "{value} is not a phone number with its country code. Write it with a plus sign and in"
+                " quotes, such as '+491701234567'.",
+                value=repr(value),
+            )
         )
 
     @field_validator("device_name")
     @classmethod
     def _check_device_name(cls, value: str) -> str:
         if not value.strip() or len(value) > _MAX_DEVICE_NAME_CHARS:
-            raise ValueError(f"The device name needs 1 to {_MAX_DEVICE_NAME_CHARS} characters.")
+            raise ValueError(
+                say(
+                    "signal.device_name_needs_1",
+                    "The device name needs 1 to {limit} characters.",
+                    limit=_MAX_DEVICE_NAME_CHARS,
+                )
+            )
         return value.strip()
 
 

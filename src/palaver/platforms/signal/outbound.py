@@ -5,47 +5,18 @@ A message is stored as JSON: `{"text": …, "styles": ["0:4:BOLD", …]}`. Its l
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.delivery.model import LengthUnit, measure_length
 from palaver.delivery.splitting import split_markdown
-from palaver.platforms.signal.formatting import FormattedText, format_markdown
+from palaver.platforms.signal.formatting import MessageBody, format_markdown
 from palaver.platforms.signal.manifest import CAPABILITIES, MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from palaver.platforms.signal.inbound import MessageRef
 
-MAX_STYLES: Final = 100  # of one message
 MAX_QUOTE_CHARS: Final = 200
 _LONG_FACTOR: Final = 3  # a text that is so many times longer than a message is not formatted to measure it
-
-
-@dataclass(frozen=True, slots=True)
-class MessageBody:
-    """One message as it was stored."""
-
-    text: str
-    styles: Sequence[str] = ()
-
-    def to_json(self) -> str:
-        fields: dict[str, Any] = {"text": self.text}
-        if self.styles:
-            fields["styles"] = list(self.styles)
-        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, body: str) -> MessageBody:
-        fields = json.loads(body)
-        return cls(fields["text"], fields.get("styles", ()))
-
-    def build_parameters(self) -> dict[str, Any]:
-        """Return the parameters of `send` for its text."""
-        styles = {"textStyles": list(self.styles[:MAX_STYLES])} if self.styles else {}
-        return {"message": self.text, **styles}
 
 
 def render_markdown(markdown: str) -> list[str]:
@@ -61,9 +32,7 @@ def build_quote(replied: MessageRef, text: str) -> dict[str, Any]:
 
 def _render(markdown: str) -> MessageBody:
     formatted = format_markdown(markdown)
-    if not formatted.text.strip():
-        formatted = FormattedText(markdown)  # only markup: shown as it was written
-    return MessageBody(formatted.text, formatted.styles)
+    return formatted if formatted.text.strip() else MessageBody(markdown)  # only markup: shown as it was written
 
 
 def _measure(markdown: str) -> int:

@@ -62,8 +62,6 @@ class SpoolLine:
 
 
 class Spool:
-    """The files of one account."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -90,7 +88,7 @@ class Spool:
             return 0
 
     def has_writer(self, number: int) -> bool:
-        """Whether a process still writes into a file."""
+        """Return whether a process still writes into a file."""
         try:
             descriptor = os.open(self._get_path(number), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -105,7 +103,7 @@ class Spool:
             os.close(descriptor)
 
     def has_more(self, position: SpoolPosition) -> bool:
-        """Whether there is something after a position."""
+        """Return whether there is something after a position."""
         later = [number for number in self.list_numbers() if number >= position.number]
         read_sizes = {position.number: position.offset}
         return any(self.measure_size(number) > read_sizes.get(number, 0) for number in later)
@@ -202,8 +200,6 @@ class SpoolReader:
 
 
 MAX_REVISIONS: Final = 500
-
-
 MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
 MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: only as much of a text as a quote shows is needed
 UNTRUSTED_ERROR: Final = "UntrustedIdentityException"
@@ -245,7 +241,6 @@ class AdapterState:
         return MessageRef(ref.author, self._latest.get(original.id, original.timestamp))
 
     def count_revisions(self, ref: MessageRef) -> int:
-        """Return how often a message was edited."""
         return self._counts[self.find_original(ref).id]
 
     def _add(self, original: MessageRef, revision: int) -> None:
@@ -262,10 +257,8 @@ class AdapterState:
     def _save(self) -> None:
         ids = ((*revision_id.rpartition(":"), original) for revision_id, original in self._originals.items())
         revisions = [(author, original, int(revision)) for author, _, revision, original in ids]
-        fields = {
-            "connected_at": self.connected_at.isoformat() if self.connected_at else None,
-            "revisions": revisions,
-        }
+        connected_at = self.connected_at.isoformat() if self.connected_at else None
+        fields = {"connected_at": connected_at, "revisions": revisions}
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps(fields), encoding="utf-8")
@@ -318,7 +311,7 @@ class Receiver:
 
     @property
     def position(self) -> SpoolPosition:
-        """How far it was read; not all of it may be stored yet."""
+        """The place up to which it was read; not all of it may be stored yet."""
         return self._reader.position
 
     async def read(self, intake: Intake) -> bool:
@@ -345,8 +338,9 @@ class Receiver:
 
     def _parse(self, line: SpoolLine) -> Sequence[AnyUpdate]:
         """Return the updates of a line. One that cannot be read is left out, so that it does not stop the rest."""
-        event = _parse_line(line)
+        event = parse_json_object(line.content)
         if event is None:
+            log.warning("signal_line_unreadable", extra={"position": str(line.position), "size": len(line.content)})
             return []
         try:
             _log_error(event)
@@ -365,13 +359,6 @@ class Receiver:
             self.texts.remember(update.message_id, str(update.content))
             return update.message_id in self.sent_ids
         return isinstance(update, MessageEdited) and update.message_id in self.sent_ids
-
-
-def _parse_line(line: SpoolLine) -> dict[str, Any] | None:
-    content = parse_json_object(line.content)
-    if content is None:
-        log.warning("signal_line_unreadable", extra={"position": str(line.position), "size": len(line.content)})
-    return content
 
 
 def _log_error(event: JSON) -> None:

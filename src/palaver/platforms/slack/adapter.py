@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from dataclasses import dataclass, field
@@ -19,10 +18,11 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.core.source import Platform
+from palaver.core.tasks import run_together, wait_for_event
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.common.receiving import run_together
 from palaver.platforms.slack.catch_up import (
     CHECK_DELAYS,
     PREVIEW_DELAYS,
@@ -68,15 +68,16 @@ SOCKET_URL_SECONDS: Final = 15.0  # an address for a connection is used within t
 MAX_CATCH_UP_RETRY_SECONDS: Final = 600.0
 PRESS_ANSWER_SECONDS: Final = 5.0  # other updates wait for it
 STATUS: Final = "is thinking…"
-NO_PUBLIC_ADDRESS: Final = (
-    "The mode http needs an address that Slack can reach: set web.public_url in the server settings, or use the mode "
-    "socket."
+NO_PUBLIC_ADDRESS: Final = say(
+    "slack.no_public_address",
+    "The mode http needs an address that Slack can reach: set web.public_url in the server"
+    " settings, or use the mode socket.",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackTiming:
-    """How long the adapter waits for what, in seconds."""
+    """The waits of the adapter, in seconds."""
 
     ping: float = 10.0  # between two pings
     sign_in_check: float = 60.0  # between two checks of the token, where Slack calls us
@@ -88,8 +89,6 @@ class SlackTiming:
 
 
 class SlackAdapter(Adapter):
-    """One app in one workspace."""
-
     platform = Platform.SLACK
     capabilities = CAPABILITIES
     silence_seconds = 60.0  # six pings
@@ -112,9 +111,12 @@ class SlackAdapter(Adapter):
         if not self._uses_socket:
             self.silence_seconds = 3 * self._timing.sign_in_check
         self._client = SlackClient(settings)
-        self._client.on_token_refused = self._doubt_token
+        self._is_token_doubted = asyncio.Event()
+        self._client.on_token_refused = self._is_token_doubted.set
         self._directory = Directory(self._client)
-        self._growing = GrowingMessages(self._client, self._get_team_id, self._timing.get_time)
+        self._growing = GrowingMessages(
+            self._client, lambda: self._app.team_id if self._app else "", self._timing.get_time
+        )
         self._confirmations = Confirmations(self._client, self._growing.has_stream, self._timing.confirmation_delays)
         self._webhook_intake = WebhookIntake(self._acknowledge_accepted)
         self._app: AppIdentity | None = None
@@ -122,7 +124,6 @@ class SlackAdapter(Adapter):
         self._socket_url: tuple[str, float] | None = None  # an address that was not used yet, and since when
         self._envelopes: dict[int, Envelope] = {}  # by the identity of the update that it became
         self._cursor = ""  # the newest message that was accepted
-        self._is_token_doubted = asyncio.Event()
         self._has_caught_up = asyncio.Event()
         self._receiving = asyncio.Lock()
 
@@ -144,19 +145,15 @@ class SlackAdapter(Adapter):
         if self._uses_socket and self._socket is None:
             self._socket_url = (await self._client.open_socket(), time.monotonic())
         missing = describe_missing_scopes(scopes)
-        workspace = f"Workspace: {me.get('team') or self._app.team_id}"
+        workspace = say("slack.workspace", "Workspace: {name}", name=me.get("team") or self._app.team_id)
         return AccountInfo(
             user_id=self._app.user_id,
             name=f"@{self._app.name}",
             warnings=(missing,) if missing else (),
-            details=(workspace,) if self._uses_socket else (workspace, f"Request URL: {self._webhook_url}"),
+            details=(workspace,)
+            if self._uses_socket
+            else (workspace, say("slack.request_url", "Request URL: {url}", url=self._webhook_url)),
         )
-
-    def _get_team_id(self) -> str:
-        return self._app.team_id if self._app else ""
-
-    def _doubt_token(self) -> None:
-        self._is_token_doubted.set()
 
     async def _watch_token(self) -> None:
         """End when Slack no longer accepts the token: a socket stays open without it."""
@@ -191,7 +188,7 @@ class SlackAdapter(Adapter):
                         intake.watch(),
                         until=asyncio.FIRST_EXCEPTION,
                     )
-                    raise ConnectionLost("The connection to Slack has ended.")
+                    raise ConnectionLost(say("slack.connection_slack_ended", "The connection to Slack has ended."))
                 finally:
                     socket, self._socket = self._socket, None
                     if socket is not None:
@@ -211,9 +208,7 @@ class SlackAdapter(Adapter):
 
     async def _read_socket(self, link: AccountLink, intake: Intake) -> None:
         """Handle one envelope after the other; when Slack asks for it, open a new connection and close the old one."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.catch_up):
-                await self._has_caught_up.wait()
+        await wait_for_event(self._has_caught_up, self._timing.catch_up)
         while True:
             assert self._socket is not None  # noqa: S101  (set by `run`)
             envelope = await self._socket.receive()
@@ -239,7 +234,11 @@ class SlackAdapter(Adapter):
         if envelope is not None:
             await envelope.acknowledge()
         if isinstance(update, ButtonPressed):
-            await self._answer_press_quietly(update, receipt)
+            try:
+                async with asyncio.timeout(PRESS_ANSWER_SECONDS):
+                    await self.answer_press(update.press_id, receipt.reply)
+            except (DeliveryError, TimeoutError) as error:
+                log.info("slack_press_not_answered", extra={"reason": str(error)})
 
     async def _catch_up(self, link: AccountLink, intake: Intake, cursor: str) -> None:
         """Read what was missed; if that fails, again later: receiving goes on, and only the cursor waits for it."""
@@ -252,11 +251,16 @@ class SlackAdapter(Adapter):
 
         if self._has_caught_up.is_set():
             return
+        catch_up = CatchUp(self._client, self._app, link, accept)
         pause = self._timing.catch_up_retry
-        while not await _try_to_catch_up(CatchUp(self._client, self._app, link, accept), cursor):
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, MAX_CATCH_UP_RETRY_SECONDS)
-        self._has_caught_up.set()
+        while not self._has_caught_up.is_set():
+            try:
+                await catch_up.run(cursor)
+                self._has_caught_up.set()
+            except ConnectionLost as error:
+                log.warning("slack_catch_up_failed", extra={"reason": str(error)})
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, MAX_CATCH_UP_RETRY_SECONDS)
         await intake.save_cursor(Cursor(self._cursor))
 
     def _advance_cursor(self, update: AnyUpdate) -> Cursor | None:
@@ -286,7 +290,7 @@ class SlackAdapter(Adapter):
         assert self._app is not None  # noqa: S101  (set by `probe`)
         event = payload.get("event") or {}
         if event.get("type") in {"tokens_revoked", "app_uninstalled"}:
-            self._doubt_token()
+            self._is_token_doubted.set()
         if event.get("type") == "message" and is_own_message(event, self._app):
             if key := read_key(event):
                 await link.confirm(key, event["ts"])
@@ -325,14 +329,11 @@ class SlackAdapter(Adapter):
         kind, payload = read
         if kind == "url_verification":
             return WebhookResponse(body=str(payload.get("challenge") or "").encode())
-        is_complete = self._app is not None and await self._accept_request(link, kind, payload)
+        update = None if self._app is None else await self._read(link, kind, payload)
+        is_complete = self._app is not None
+        if update is not None:
+            is_complete = await self._webhook_intake.accept(link, [update], cursor=self._advance_cursor(update))
         return WebhookResponse(status=200 if is_complete else 503)
-
-    async def _accept_request(self, link: AccountLink, kind: str, payload: JSON) -> bool:
-        update = await self._read(link, kind, payload)
-        if update is None:
-            return True
-        return await self._webhook_intake.accept(link, [update], cursor=self._advance_cursor(update))
 
     async def close(self) -> None:
         await self._webhook_intake.close()
@@ -407,27 +408,10 @@ class SlackAdapter(Adapter):
         await self._client.add_reaction(address, message_id, name)
 
     async def answer_press(self, press_id: str, text: str | None) -> None:
-        """Show a text to the person who pressed a button."""
         if text:
             press = PressId.from_text(press_id)
             address = Address(Platform.SLACK, press.channel_id, press.thread_ts or None, self.account)
             await self._client.post_ephemeral(address, press.user_id, text)
-
-    async def _answer_press_quietly(self, press: ButtonPressed, receipt: Receipt) -> None:
-        try:
-            async with asyncio.timeout(PRESS_ANSWER_SECONDS):
-                await self.answer_press(press.press_id, receipt.reply)
-        except (DeliveryError, TimeoutError) as error:
-            log.info("slack_press_not_answered", extra={"reason": str(error)})
-
-
-async def _try_to_catch_up(catch_up: CatchUp, cursor: str) -> bool:
-    try:
-        await catch_up.run(cursor)
-    except ConnectionLost as error:
-        log.warning("slack_catch_up_failed", extra={"reason": str(error)})
-        return False
-    return True
 
 
 def create_adapter(settings: SlackSettings, place: AccountPlace) -> Adapter:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
-from palaver.platforms.common.receiving import BackgroundTasks, RecentEntries
+from palaver.core.tasks import BackgroundTasks
+from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.slack.client import find_share
 from palaver.platforms.slack.failures import ApiRefusal, RequestFailed, make_platform_error
 from palaver.platforms.slack.inbound import is_own_message, is_ts
@@ -60,19 +61,17 @@ class CatchUp:
         app: AppIdentity,
         link: AccountLink,
         accept: Callable[[JSON], Awaitable[None]],
-        get_time: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._app = app
         self._link = link
         self._accept = accept  # an event
-        self._get_time = get_time
 
     async def run(self, cursor: str) -> None:
         """Accept the messages after the cursor, in the order of each channel."""
         if not is_ts(cursor):
             return
-        since = max(float(cursor) - OVERLAP_SECONDS, self._get_time() - MAX_AGE_SECONDS)
+        since = max(float(cursor) - OVERLAP_SECONDS, time.time() - MAX_AGE_SECONDS)
         try:
             channels = await self._client.list_channels(MAX_CHANNEL_PAGES)
         except ApiRefusal as error:
@@ -249,7 +248,7 @@ class GrowingMessages:
         return message_id in self._streams
 
     def can_stream(self, address: Address) -> bool:
-        """Whether a message there can be a stream; outside of direct messages its recipient has to be known."""
+        """Return whether a message there can be a stream; outside of direct messages its recipient has to be known."""
         is_direct = address.chat_id.startswith("D")
         is_known = is_direct or address in self._recipients
         return address.thread_id is not None and is_known and address.chat_id not in self._refusing_chats

@@ -17,6 +17,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable
+from palaver.core.texts import say
 from palaver.platforms.common.fetching import FileFetcher
 from palaver.platforms.slack.failures import (
     APP_ACCESS_REFUSED,
@@ -86,7 +87,7 @@ class SlackClient:
 
     async def sign_in(self) -> tuple[JSON, frozenset[str] | None]:
         """Return our app as Slack describes it, and the scopes of its token; None if Slack does not tell them."""
-        response = await self._connect(lambda web: web.auth_test())
+        response = await self._connect("auth_test")
         scopes = response.headers.get("x-oauth-scopes")
         names = None if scopes is None else frozenset(name.strip() for name in scopes.split(",") if name.strip())
         return _read(response), names
@@ -95,7 +96,7 @@ class SlackClient:
         """Return the address of a new connection for Socket Mode; it can be used once, and soon."""
         token = self._settings.app_token.get_secret_value() if self._settings.app_token else ""
         try:
-            response = await self._request(lambda web: web.apps_connections_open(app_token=token))
+            response = await self._request("apps_connections_open", app_token=token)
         except RequestFailed as error:
             if isinstance(error, ApiRefusal) and error.code == "missing_scope":
                 raise make_platform_error(ApiRefusal("invalid_auth"), APP_SCOPE_MISSING) from error
@@ -111,52 +112,37 @@ class SlackClient:
                 return await self._session.ws_connect(url, autoping=False, proxy=self._web.proxy)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             # The address contains a ticket for the connection: it is not shown.
-            raise ConnectionLost(f"Slack does not answer at its socket ({type(error).__name__}).") from None
+            raise ConnectionLost(
+                say(
+                    "slack.slack_not_answer_socket",
+                    "Slack does not answer at its socket ({error}).",
+                    error=type(error).__name__,
+                )
+            ) from None
 
     async def find_user(self, user_id: str) -> JSON:
-        return _read(await self._connect(lambda web: web.users_info(user=user_id)))["user"]  # type: ignore[no-any-return]
+        return _read(await self._connect("users_info", user=user_id), "user")
 
     async def find_channel(self, channel_id: str) -> JSON:
-        return _read(await self._connect(lambda web: web.conversations_info(channel=channel_id)))["channel"]  # type: ignore[no-any-return]
+        return _read(await self._connect("conversations_info", channel=channel_id), "channel")
 
     async def list_channels(self, max_pages: int) -> list[JSON]:
         """Return the channels and direct messages that the app is in."""
         types = "im,mpim,public_channel,private_channel"
-        return await self._read_pages(
-            "channels",
-            max_pages,
-            lambda web, cursor: web.users_conversations(
-                types=types, exclude_archived=True, limit=PAGE_SIZE, cursor=cursor
-            ),
-        )
+        return await self._read_pages("channels", max_pages, "users_conversations", types=types, exclude_archived=True)
 
     async def list_history(self, channel_id: str, oldest: str, max_pages: int) -> list[JSON]:
         """Return the messages of a channel after a time, without the replies in its threads; newest first."""
-        return await self._read_pages(
-            "messages",
-            max_pages,
-            lambda web, cursor: web.conversations_history(
-                channel=channel_id, oldest=oldest, limit=PAGE_SIZE, cursor=cursor, include_all_metadata=True
-            ),
-        )
+        fields = {"channel": channel_id, "oldest": oldest, "include_all_metadata": True}
+        return await self._read_pages("messages", max_pages, "conversations_history", **fields)
 
     async def list_replies(self, channel_id: str, thread_ts: str, oldest: str, max_pages: int) -> list[JSON]:
         """Return the first message of a thread, and its replies after a time."""
-        return await self._read_pages(
-            "messages",
-            max_pages,
-            lambda web, cursor: web.conversations_replies(
-                channel=channel_id,
-                ts=thread_ts,
-                oldest=oldest,
-                limit=PAGE_SIZE,
-                cursor=cursor,
-                include_all_metadata=True,
-            ),
-        )
+        fields = {"channel": channel_id, "ts": thread_ts, "oldest": oldest, "include_all_metadata": True}
+        return await self._read_pages("messages", max_pages, "conversations_replies", **fields)
 
     async def find_file(self, file_id: str) -> JSON:
-        return _read(await self._connect(lambda web: web.files_info(file=file_id)))["file"]  # type: ignore[no-any-return]
+        return _read(await self._connect("files_info", file=file_id), "file")
 
     async def download(self, file: JSON) -> AsyncIterator[bytes]:
         """Download a file that a person has sent. Our token goes to Slack's own hosts only."""
@@ -179,69 +165,59 @@ class SlackClient:
         """Send a message; return its ts."""
         address = message.address
         response = await self._deliver(
-            lambda web: web.chat_postMessage(
-                channel=address.chat_id,
-                thread_ts=address.thread_id,
-                text=build_fallback_text(message.body),
-                blocks=build_blocks(message.body, message.buttons),
-                metadata=build_metadata(message.key),
-                unfurl_links=False,
-                unfurl_media=False,
-            )
+            "chat_postMessage",
+            channel=address.chat_id,
+            thread_ts=address.thread_id,
+            text=build_fallback_text(message.body),
+            blocks=build_blocks(message.body, message.buttons),
+            metadata=build_metadata(message.key),
+            unfurl_links=False,
+            unfurl_media=False,
         )
         return str(response["ts"])
 
     async def update_message(self, message_id: str, message: OutgoingMessage) -> None:
-        """Replace the text and the buttons of a message."""
         await self._deliver(
-            lambda web: web.chat_update(
-                channel=message.address.chat_id,
-                ts=message_id,
-                text=build_fallback_text(message.body),
-                blocks=build_blocks(message.body, message.buttons),
-                metadata=build_metadata(message.key),
-            ),
+            "chat_update",
             is_repeatable=True,
+            channel=message.address.chat_id,
+            ts=message_id,
+            text=build_fallback_text(message.body),
+            blocks=build_blocks(message.body, message.buttons),
+            metadata=build_metadata(message.key),
         )
 
     async def delete_message(self, address: Address, message_id: str) -> None:
-        await self._deliver(
-            lambda web: web.chat_delete(channel=address.chat_id, ts=message_id), is_repeatable=True, ignored=_GONE
-        )
+        place = {"channel": address.chat_id, "ts": message_id}
+        await self._deliver("chat_delete", is_repeatable=True, ignored=_GONE, **place)
 
     async def start_stream(self, address: Address, markdown: str, recipient: tuple[str, str] | None) -> str:
         """Send a message that Slack shows as growing; return its ts. `recipient` is a person and their workspace."""
         user_id, team_id = recipient or (None, None)
         response = await self._deliver(
-            lambda web: web.chat_startStream(
-                channel=address.chat_id,
-                thread_ts=address.thread_id or "",
-                markdown_text=disarm_broadcasts(markdown),
-                recipient_user_id=user_id,
-                recipient_team_id=team_id,
-            )
+            "chat_startStream",
+            channel=address.chat_id,
+            thread_ts=address.thread_id or "",
+            markdown_text=disarm_broadcasts(markdown),
+            recipient_user_id=user_id,
+            recipient_team_id=team_id,
         )
         return str(response["ts"])
 
     async def append_stream(self, address: Address, message_id: str, markdown: str) -> None:
-        await self._deliver(
-            lambda web: web.chat_appendStream(
-                channel=address.chat_id, ts=message_id, markdown_text=disarm_broadcasts(markdown)
-            )
-        )
+        text = disarm_broadcasts(markdown)
+        await self._deliver("chat_appendStream", channel=address.chat_id, ts=message_id, markdown_text=text)
 
     async def stop_stream(self, address: Address, message_id: str) -> None:
         """Let a message grow no more; one that does not grow is no error."""
-        await self._deliver(
-            lambda web: web.chat_stopStream(channel=address.chat_id, ts=message_id),
-            is_repeatable=True,
-            ignored={"message_not_in_streaming_state", *_GONE},
-        )
+        ignored = {"message_not_in_streaming_state", *_GONE}
+        place = {"channel": address.chat_id, "ts": message_id}
+        await self._deliver("chat_stopStream", is_repeatable=True, ignored=ignored, **place)
 
     async def upload_file(self, file: OutgoingFile) -> str:
         """Upload a file that people can't see yet; return its id."""
         ticket = await self._deliver(
-            lambda web: web.files_getUploadURLExternal(filename=file.name, length=file.size), is_repeatable=True
+            "files_getUploadURLExternal", is_repeatable=True, filename=file.name, length=file.size
         )
         if self._session is None or self._web is None:
             raise SendRetryable("The connection to Slack is closed.")
@@ -259,72 +235,53 @@ class SlackClient:
 
     async def share_file(self, address: Address, file_id: str, title: str) -> str | None:
         """Send a file that was uploaded; return the ts of its message if Slack tells it at once."""
-        files = json.dumps([{"id": file_id, "title": title}])
+        place = {"channel_id": address.chat_id} | ({"thread_ts": address.thread_id} if address.thread_id else {})
         response = await self._deliver(
-            lambda web: web.api_call(
-                "files.completeUploadExternal",
-                params={
-                    "files": files,
-                    "channel_id": address.chat_id,
-                    **({"thread_ts": address.thread_id} if address.thread_id else {}),
-                },
-            )
+            "api_call",
+            api_method="files.completeUploadExternal",
+            params={"files": json.dumps([{"id": file_id, "title": title}]), **place},
         )
         [shared, *_] = response.get("files") or [{}]
         return find_share(shared, address.chat_id)
 
     async def set_status(self, address: Address, status: str) -> None:
-        await self._deliver(
-            lambda web: web.assistant_threads_setStatus(
-                channel_id=address.chat_id, thread_ts=address.thread_id or "", status=status
-            ),
-            is_repeatable=True,
-        )
+        fields = {"channel_id": address.chat_id, "thread_ts": address.thread_id or "", "status": status}
+        await self._deliver("assistant_threads_setStatus", is_repeatable=True, **fields)
 
     async def add_reaction(self, address: Address, message_id: str, name: str) -> None:
-        await self._deliver(
-            lambda web: web.reactions_add(channel=address.chat_id, timestamp=message_id, name=name),
-            is_repeatable=True,
-            ignored={"already_reacted"},
-        )
+        fields = {"channel": address.chat_id, "timestamp": message_id, "name": name}
+        await self._deliver("reactions_add", is_repeatable=True, ignored={"already_reacted"}, **fields)
 
     async def remove_reactions(self, address: Address, message_id: str, user_id: str) -> None:
         """Take back every reaction of a user to a message."""
-        response = await self._deliver(
-            # `full`: otherwise Slack leaves users out where many have reacted.
-            lambda web: web.reactions_get(channel=address.chat_id, timestamp=message_id, full=True),
-            is_repeatable=True,
-        )
+        place = {"channel": address.chat_id, "timestamp": message_id}
+        # `full`: otherwise Slack leaves users out where many have reacted.
+        response = await self._deliver("reactions_get", is_repeatable=True, full=True, **place)
         for reaction in (response.get("message") or {}).get("reactions") or []:
-            if user_id not in reaction["users"]:
-                continue
-            await self._deliver(
-                lambda web, name=reaction["name"]: web.reactions_remove(  # type: ignore[misc]
-                    channel=address.chat_id, timestamp=message_id, name=name
-                ),
-                is_repeatable=True,
-                ignored={"no_reaction"},
-            )
+            if user_id in reaction["users"]:
+                fields = {**place, "name": reaction["name"]}
+                await self._deliver("reactions_remove", is_repeatable=True, ignored={"no_reaction"}, **fields)
 
     async def post_ephemeral(self, address: Address, user_id: str, text: str) -> None:
         """Show a text to one person in a chat."""
         await self._deliver(
-            lambda web: web.chat_postEphemeral(
-                channel=address.chat_id,
-                user=user_id,
-                text=build_fallback_text(text),
-                blocks=build_blocks(text),
-                thread_ts=address.thread_id,
-            )
+            "chat_postEphemeral",
+            channel=address.chat_id,
+            user=user_id,
+            text=build_fallback_text(text),
+            blocks=build_blocks(text),
+            thread_ts=address.thread_id,
         )
 
     # ---- requests and their failures -------------------------------------------------------------------------
 
-    async def _request(self, call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]) -> AsyncSlackResponse:
+    async def _request(self, method: str, **fields: Any) -> AsyncSlackResponse:
+        """Call a method of the SDK's client. Raises RequestFailed."""
         if self._web is None:
             raise NotSent("the connection is closed")
+        call: Callable[..., Awaitable[AsyncSlackResponse]] = getattr(self._web, method)
         try:
-            return await call(self._web)
+            return await call(**fields)
         except SlackApiError as error:
             raise ApiRefusal.from_error(error) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
@@ -332,26 +289,22 @@ class SlackClient:
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError) as error:
             raise RequestFailed(f"the connection broke ({type(error).__name__})") from error
 
-    async def _connect(self, call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]) -> AsyncSlackResponse:
+    async def _connect(self, method: str, **fields: Any) -> AsyncSlackResponse:
         """Make a request that sends no message. Raises AccountRefused or ConnectionLost."""
         try:
-            return await self._request(call)
+            return await self._request(method, **fields)
         except RequestFailed as error:
             raise make_platform_error(error) from error
 
     async def _deliver(
-        self,
-        call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]],
-        *,
-        is_repeatable: bool = False,
-        ignored: Collection[str] = (),
+        self, method: str, *, is_repeatable: bool = False, ignored: Collection[str] = (), **fields: Any
     ) -> JSON:
         """Make a request about a chat; raises a DeliveryError, unless Slack refuses with an `ignored` code.
 
         If Slack may have acted on a request that does no harm when it is repeated, it can be retried.
         """
         try:
-            return _read(await self._request(call))
+            return _read(await self._request(method, **fields))
         except RequestFailed as error:
             if isinstance(error, ApiRefusal) and error.code in ignored:
                 return {}
@@ -359,33 +312,25 @@ class SlackClient:
                 self.on_token_refused()
             raise make_delivery_error(error, is_repeatable=is_repeatable) from error
 
-    async def _read_pages(
-        self,
-        field: str,
-        max_pages: int,
-        call: Callable[[AsyncWebClient, str | None], Awaitable[AsyncSlackResponse]],
-    ) -> list[JSON]:
+    async def _read_pages(self, field: str, max_pages: int, method: str, **fields: Any) -> list[JSON]:
         """Return the entries of some pages; wait where Slack asks for it."""
         entries: list[JSON] = []
         cursor: str | None = None
-        for _ in range(max_pages):
-            data = _read(await self._request_patiently(lambda web, at=cursor: call(web, at)))  # type: ignore[misc]
+        pages = 0
+        while pages < max_pages:
+            try:
+                data = _read(await self._request(method, limit=PAGE_SIZE, cursor=cursor, **fields))
+            except ApiRefusal as error:
+                if not error.is_rate_limit:
+                    raise
+                await asyncio.sleep(error.wait_seconds)
+                continue
+            pages += 1
             entries += data.get(field) or []
             cursor = (data.get("response_metadata") or {}).get("next_cursor") or None
             if cursor is None:
                 break
         return entries
-
-    async def _request_patiently(
-        self, call: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]
-    ) -> AsyncSlackResponse:
-        while True:
-            try:
-                return await self._request(call)
-            except ApiRefusal as error:
-                if not error.is_rate_limit:
-                    raise
-                await asyncio.sleep(error.wait_seconds)
 
 
 def find_share(file: JSON, channel_id: str) -> str | None:
@@ -396,9 +341,9 @@ def find_share(file: JSON, channel_id: str) -> str | None:
     return None
 
 
-def _read(response: AsyncSlackResponse) -> JSON:
-    data = response.data
-    return data if isinstance(data, dict) else {}
+def _read(response: AsyncSlackResponse, field: str | None = None) -> JSON:
+    data: JSON = response.data if isinstance(response.data, dict) else {}
+    return data if field is None else data[field]
 
 
 def _is_sign_in_page(chunk: bytes) -> bool:

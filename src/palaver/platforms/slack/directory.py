@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import PlatformError
+from palaver.core.texts import say_count
 from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.slack.failures import RequestFailed
 from palaver.platforms.slack.outbound import Names
@@ -100,8 +101,14 @@ def describe_missing_scopes(scopes: frozenset[str] | None) -> str | None:
     missing = [f"{scope} (to {use})" for scope, use in NEEDED_SCOPES.items() if scope not in scopes]
     if not missing:
         return None
-    word = "scope" if len(missing) == 1 else "scopes"
-    return (
-        f"The app lacks the {word} {', '.join(missing)}. Open https://api.slack.com/apps, choose your app and then "
-        "OAuth & Permissions, add what is missing under Bot Token Scopes, and click Reinstall to Workspace."
+    return say_count(
+        "slack.scopes_missing",
+        len(missing),
+        "The app lacks the scope {scopes}. Open https://api.slack.com/apps, choose your app and then"
+        " OAuth & Permissions, add what is missing under Bot Token Scopes, and click Reinstall to"
+        " Workspace.",
+        "The app lacks the scopes {scopes}. Open https://api.slack.com/apps, choose your app and then"
+        " OAuth & Permissions, add what is missing under Bot Token Scopes, and click Reinstall to"
+        " Workspace.",
+        scopes=", ".join(missing),
     )

@@ -14,35 +14,42 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
+from palaver.core.texts import say
 from palaver.platforms.common.failures import make_wait_error
 
 if TYPE_CHECKING:
     from slack_sdk.errors import SlackApiError
 
 DEFAULT_RETRY_SECONDS: Final = 5.0
-SCOPE_FIX: Final = (
-    "Open https://api.slack.com/apps, choose your app and then OAuth & Permissions, add the scope under Bot Token "
-    "Scopes, and click Reinstall to Workspace."
+SCOPE_FIX: Final = say(
+    "slack.scope_fix",
+    "Open https://api.slack.com/apps, choose your app and then OAuth & Permissions, add the scope"
+    " under Bot Token Scopes, and click Reinstall to Workspace.",
 )
-BOT_ACCESS_REFUSED: Final = (
-    "Slack refuses the bot token. It is wrong or was revoked, or the app was removed from the workspace. Open "
-    "https://api.slack.com/apps, choose your app and then OAuth & Permissions, copy the Bot User OAuth Token (if there "
-    "is none, click Install to Workspace first), and set it as bot_token in the server settings or as "
-    "SLACK_BOT_TOKEN."
+BOT_ACCESS_REFUSED: Final = say(
+    "slack.bot_access_refused",
+    "Slack refuses the bot token. It is wrong or was revoked, or the app was removed from the"
+    " workspace. Open https://api.slack.com/apps, choose your app and then OAuth & Permissions,"
+    " copy the Bot User OAuth Token (if there is none, click Install to Workspace first), and set"
+    " it as bot_token in the server settings or as SLACK_BOT_TOKEN.",
 )
-APP_ACCESS_REFUSED: Final = (
-    "Slack refuses the app token. It is wrong or was revoked, or it belongs to another app. Open "
-    "https://api.slack.com/apps, choose your app and then Basic Information, create a token with the scope "
-    "connections:write under App-Level Tokens, and set it as app_token in the server settings or as SLACK_APP_TOKEN."
+APP_ACCESS_REFUSED: Final = say(
+    "slack.app_access_refused",
+    "Slack refuses the app token. It is wrong or was revoked, or it belongs to another app. Open"
+    " https://api.slack.com/apps, choose your app and then Basic Information, create a token with"
+    " the scope connections:write under App-Level Tokens, and set it as app_token in the server"
+    " settings or as SLACK_APP_TOKEN.",
 )
-APP_SCOPE_MISSING: Final = (
-    "The app token lacks the scope connections:write. Open https://api.slack.com/apps, choose your app and then Basic "
-    "Information, create a new token with this scope under App-Level Tokens, and set it as app_token in the server "
-    "settings or as SLACK_APP_TOKEN."
+APP_SCOPE_MISSING: Final = say(
+    "slack.app_scope_missing",
+    "The app token lacks the scope connections:write. Open https://api.slack.com/apps, choose"
+    " your app and then Basic Information, create a new token with this scope under App-Level"
+    " Tokens, and set it as app_token in the server settings or as SLACK_APP_TOKEN.",
 )
-SOCKET_MODE_OFF: Final = (
-    "Socket Mode is off for this app. Open https://api.slack.com/apps, choose your app and then Socket Mode, and turn "
-    "on Enable Socket Mode."
+SOCKET_MODE_OFF: Final = say(
+    "slack.socket_mode_off",
+    "Socket Mode is off for this app. Open https://api.slack.com/apps, choose your app and then"
+    " Socket Mode, and turn on Enable Socket Mode.",
 )
 
 _REFUSED_TOKEN: Final = frozenset(
@@ -52,19 +59,28 @@ _REFUSED_TOKEN: Final = frozenset(
 _UNCERTAIN: Final = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable"})
 _RATE_LIMITED: Final = frozenset({"ratelimited", "rate_limited"})
 _UNREACHABLE: Final = {
-    "channel_not_found": "Slack does not know this channel, or the app is not in it. Invite it with /invite.",
-    "not_in_channel": "The app is not in this channel. Invite it with /invite.",
-    "is_archived": "The channel is archived.",
-    "user_not_found": "Slack does not know this person.",
-    "cannot_dm_bot": "Apps on Slack cannot write to each other.",
-    "messages_tab_disabled": (
-        "People can't write to the app. Open https://api.slack.com/apps, choose your app and then App Home, and turn "
-        "on Messages Tab."
+    "channel_not_found": say(
+        "slack.slack_not_know_channel",
+        "Slack does not know this channel, or the app is not in it. Invite it with /invite.",
     ),
-    "restricted_action": "The app may not write in this channel. Ask an administrator of the workspace to allow it.",
-    "restricted_action_read_only_channel": "The channel is read-only for the app.",
-    "restricted_action_non_threadable_channel": "The channel has no threads.",
-    "team_access_not_granted": "The app has no access to this workspace.",
+    "not_in_channel": say("slack.app_not_channel_invite", "The app is not in this channel. Invite it with /invite."),
+    "is_archived": "The channel is archived.",
+    "user_not_found": say("slack.slack_not_know_person", "Slack does not know this person."),
+    "cannot_dm_bot": say("slack.apps_slack_cannot_write", "Apps on Slack cannot write to each other."),
+    "messages_tab_disabled": (
+        say(
+            "slack.people_cant_write_app",
+            "People can't write to the app. Open https://api.slack.com/apps, choose your app and then App"
+            " Home, and turn on Messages Tab.",
+        )
+    ),
+    "restricted_action": say(
+        "slack.app_may_not_write",
+        "The app may not write in this channel. Ask an administrator of the workspace to allow it.",
+    ),
+    "restricted_action_read_only_channel": say("slack.channel_read_app", "The channel is read-only for the app."),
+    "restricted_action_non_threadable_channel": say("slack.channel_no_threads", "The channel has no threads."),
+    "team_access_not_granted": say("slack.app_no_access_workspace", "The app has no access to this workspace."),
 }
 
 
@@ -122,13 +138,26 @@ def make_platform_error(error: RequestFailed, token_refused: str = BOT_ACCESS_RE
     """Return what a request that sends no message has failed with."""
     if isinstance(error, ApiRefusal):
         if error.is_rate_limit:
-            return ConnectionLost(f"Slack asks to wait {error.wait_seconds:.0f} seconds.")
+            return ConnectionLost(
+                say(
+                    "platform.asks_wait_seconds",
+                    "{platform} asks to wait {seconds} seconds.",
+                    platform="Slack",
+                    seconds=f"{error.wait_seconds:.0f}",
+                )
+            )
         if error.is_about_token:
             return AccountRefused(token_refused)
         if error.code == "missing_scope":
-            return AccountRefused(f"The app lacks the scope {error.needed}. {SCOPE_FIX}")
+            return AccountRefused(
+                say(
+                    "slack.app_lacks_scope", "The app lacks the scope {scope}. {fix}", scope=error.needed, fix=SCOPE_FIX
+                )
+            )
         if error.code and not error.is_uncertain:
-            return ConnectionLost(f"Slack has refused to connect: {error.code}.")
+            return ConnectionLost(
+                say("slack.slack_refused_connect", "Slack has refused to connect: {reason}.", reason=error.code)
+            )
     return ConnectionLost(_describe_outage(error))
 
 
@@ -138,7 +167,11 @@ def make_delivery_error(error: RequestFailed, *, is_repeatable: bool = False) ->
         return _make_refusal_error(error)
     if is_repeatable or isinstance(error, NotSent):
         return SendRetryable(_describe_outage(error))
-    return SendUncertain(f"Slack did not confirm the message: {error}")
+    return SendUncertain(
+        say(
+            "platform.not_confirmed", "{platform} did not confirm the message: {reason}", platform="Slack", reason=error
+        )
+    )
 
 
 def _make_refusal_error(error: ApiRefusal) -> DeliveryError:
@@ -149,8 +182,12 @@ def _make_refusal_error(error: ApiRefusal) -> DeliveryError:
     if error.code in _UNREACHABLE:
         return TargetUnreachable(_UNREACHABLE[error.code])
     if error.code == "missing_scope":
-        return SendRejected(f"The app lacks the scope {error.needed}. {SCOPE_FIX}")
-    return SendRejected(f"Slack has refused the message: {error}")
+        return SendRejected(
+            say("slack.app_lacks_scope", "The app lacks the scope {scope}. {fix}", scope=error.needed, fix=SCOPE_FIX)
+        )
+    return SendRejected(
+        say("platform.message_refused", "{platform} has refused the message: {reason}", platform="Slack", reason=error)
+    )
 
 
 def _describe_outage(error: RequestFailed) -> str:

@@ -62,7 +62,7 @@ class AppIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingContext:
-    """What is known while an event is read."""
+    """Our app, the names behind ids, and a way to open files."""
 
     app: AppIdentity
     names: Names
@@ -70,7 +70,7 @@ class ReadingContext:
 
 
 def is_ts(text: str) -> bool:
-    """Whether a text is the id of a message on Slack."""
+    """Return whether a text is the id of a message on Slack."""
     return _TS.fullmatch(text) is not None
 
 
@@ -89,7 +89,6 @@ def list_named_ids(event: JSON) -> tuple[set[str], set[str]]:
 
 
 def is_own_message(event: JSON, app: AppIdentity) -> bool:
-    """Whether a message was sent by our app."""
     return event.get("user") == app.user_id or (bool(app.bot_id) and event.get("bot_id") == app.bot_id)
 
 
@@ -105,7 +104,9 @@ def parse_event(event: JSON, context: ReadingContext) -> AnyUpdate | None:
         case "member_joined_channel" | "member_left_channel" | "channel_left" | "group_left":
             return _parse_members(event, context)
         case "agent_session_stopped":
-            return _parse_stop(event, context)
+            # The Stop button of Slack's agent view.
+            source = _make_source(event, context)
+            return Inbound(source=source, content="/stop", message_id=f"stop-{event['event_ts']}")
     return None
 
 
@@ -261,12 +262,6 @@ def _parse_members(event: JSON, context: ReadingContext) -> AnyUpdate | None:
     )
 
 
-def _parse_stop(event: JSON, context: ReadingContext) -> AnyUpdate | None:
-    """Slack's agent view has a Stop button of its own."""
-    source = _make_source(event, context)
-    return Inbound(source=source, content="/stop", message_id=f"stop-{event['event_ts']}")
-
-
 def parse_command(command: JSON, context: ReadingContext) -> AnyUpdate | None:
     """Return what a slash command means: `/palaver new`, or a command of ours that the app has under its own name."""
     name, text = str(command["command"]).removeprefix("/"), str(command.get("text") or "").strip()
@@ -301,7 +296,7 @@ def parse_press(payload: JSON, context: ReadingContext) -> AnyUpdate | None:
 
 @dataclass(frozen=True, slots=True)
 class PressId:
-    """Which press of a button it was, and where its answer is shown."""
+    """Identifies a press of a button, and the place where its answer is shown."""
 
     channel_id: str
     thread_ts: str

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, SecretStr, model_validator
 
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import PLACEHOLDER, check_api_url, check_text, check_token
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
@@ -33,26 +34,38 @@ CAPABILITIES: Final = Capabilities(
 
 DEFAULT_API_URL: Final = "https://slack.com/api"
 
-_BOT_FIX: Final = (
-    "Open https://api.slack.com/apps, choose your app and then OAuth & Permissions, and copy the Bot User OAuth Token."
+_BOT_FIX: Final = say(
+    "slack.bot_fix",
+    "Open https://api.slack.com/apps, choose your app and then OAuth & Permissions, and copy the Bot User OAuth Token.",
 )
-_APP_FIX: Final = (
-    "Open https://api.slack.com/apps, choose your app and then Basic Information, and copy a token with the scope "
-    "connections:write from App-Level Tokens."
+_APP_FIX: Final = say(
+    "slack.app_fix",
+    "Open https://api.slack.com/apps, choose your app and then Basic Information, and copy a"
+    " token with the scope connections:write from App-Level Tokens.",
 )
-_SIGNING_FIX: Final = (
-    "Open https://api.slack.com/apps, choose your app and then Basic Information, and copy the Signing Secret."
+_SIGNING_FIX: Final = say(
+    "slack.signing_fix",
+    "Open https://api.slack.com/apps, choose your app and then Basic Information, and copy the Signing Secret.",
 )
 
 
 def _check_slack_token(name: str, prefix: str, fix: str) -> AfterValidator:
     pattern = rf"(?i:(?!.*(?:{PLACEHOLDER}))){prefix}[A-Za-z0-9-]{{15,395}}"
-    return check_token(name, pattern, f"This is not a Slack {name}, which starts with {prefix}.", fix)
+    return check_token(
+        name,
+        pattern,
+        say("slack.not_token", "This is not a Slack {name}, which starts with {prefix}.", name=name, prefix=prefix),
+        fix,
+    )
 
 
 _CHECK_SIGNING_SECRET: Final = check_text(
     "[0-9a-fA-F]{16,128}",
-    f"This is not a signing secret, which has 32 digits and letters from a to f. {_SIGNING_FIX}",
+    say(
+        "slack.not_signing_secret_32",
+        "This is not a signing secret, which has 32 digits and letters from a to f. {fix}",
+        fix=_SIGNING_FIX,
+    ),
 )
 
 
@@ -68,9 +81,21 @@ class SlackSettings(AccountSettings):
     @model_validator(mode="after")
     def _check_mode(self) -> Self:
         if self.mode == "socket" and self.app_token is None:
-            raise ValueError(f"The mode socket needs app_token (or SLACK_APP_TOKEN). {_APP_FIX}")
+            raise ValueError(
+                say(
+                    "slack.mode_socket_needs_app",
+                    "The mode socket needs app_token (or SLACK_APP_TOKEN). {fix}",
+                    fix=_APP_FIX,
+                )
+            )
         if self.mode == "http" and self.signing_secret is None:
-            raise ValueError(f"The mode http needs signing_secret (or SLACK_SIGNING_SECRET). {_SIGNING_FIX}")
+            raise ValueError(
+                say(
+                    "slack.mode_http_needs_signing",
+                    "The mode http needs signing_secret (or SLACK_SIGNING_SECRET). {fix}",
+                    fix=_SIGNING_FIX,
+                )
+            )
         return self
 
 

@@ -47,7 +47,7 @@ def list_references(text: str) -> tuple[set[str], set[str]]:
 
 
 def mentions_user(text: str, user_id: str) -> bool:
-    """Whether a text refers to a person or an app."""
+    """Return whether a text refers to a person or an app."""
     return any(each.partition("|")[0] == f"@{user_id}" for each in _REFERENCE.findall(text))
 
 

@@ -18,6 +18,8 @@ import aiohttp
 from slack_sdk.signature import Clock, SignatureVerifier
 
 from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.core.tasks import cancel_tasks
+from palaver.core.texts import say
 from palaver.platforms.common.receiving import parse_json_object
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
@@ -51,8 +53,6 @@ class Envelope:
 
 
 class SlackSocket:
-    """An open connection."""
-
     def __init__(
         self, websocket: aiohttp.ClientWebSocketResponse, on_progress: Callable[[], None], ping_seconds: float
     ) -> None:
@@ -77,24 +77,33 @@ class SlackSocket:
         """Connect, and wait for Slack's greeting. `known_connections` are those of ours, with this one."""
         socket = cls(await client.connect_socket(url), on_progress, ping_seconds)
         try:
-            async with asyncio.timeout(HELLO_SECONDS):
-                hello = await socket._get_message()
-        except TimeoutError:
-            await socket.close()
-            raise ConnectionLost("Slack did not greet the new connection.") from None
-        except BaseException:
+            connections = await socket._receive_greeting()
+        except BaseException:  # also when it is canceled: a forgotten connection would swallow messages
             await socket.close()
             raise
-        if hello.get("type") != "hello":
-            await socket.close()
-            if hello.get("reason") == "link_disabled":
-                raise AccountRefused(SOCKET_MODE_OFF)
-            raise ConnectionLost(f"Slack ended the new connection at once: {hello.get('reason', 'no reason given')}.")
-        connections = hello.get("num_connections") or 1
         if connections > known_connections:
             log.warning("slack_other_connections", extra={"connections": connections, "own": known_connections})
         on_progress()
         return socket
+
+    async def _receive_greeting(self) -> int:
+        """Return how many connections our app has."""
+        try:
+            async with asyncio.timeout(HELLO_SECONDS):
+                hello = await self._get_message()
+        except TimeoutError:
+            raise ConnectionLost(say("slack.slack_not_greet_new", "Slack did not greet the new connection.")) from None
+        if hello.get("type") == "hello":
+            return int(hello.get("num_connections") or 1)
+        if hello.get("reason") == "link_disabled":
+            raise AccountRefused(SOCKET_MODE_OFF)
+        raise ConnectionLost(
+            say(
+                "slack.slack_ended_new_connection",
+                "Slack ended the new connection at once: {reason}.",
+                reason=hello.get("reason", "no reason given"),
+            )
+        )
 
     async def receive(self) -> Envelope | None:
         """Return the next envelope; None if Slack asks for a new connection. Raises when the connection has ended."""
@@ -126,9 +135,7 @@ class SlackSocket:
             await self._websocket.send_str(json.dumps({"envelope_id": envelope_id}))
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_tasks(self._tasks)
         with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._websocket.close()
@@ -144,7 +151,7 @@ class SlackSocket:
         try:
             while True:
                 await self._received.put(await self._read_message())
-        except Exception as error:  # noqa: BLE001  (raised where the adapter waits)
+        except Exception as error:  # noqa: BLE001  (whatever it is, `receive` raises it where the adapter waits)
             await self._received.put(error)
 
     async def _read_message(self) -> dict[str, Any]:
@@ -160,7 +167,7 @@ class SlackSocket:
                     return message
                 log.warning("slack_frame_unreadable", extra={"characters": len(frame.data)})
             elif frame.type is not aiohttp.WSMsgType.BINARY:
-                raise ConnectionLost("Slack has closed the connection.")
+                raise ConnectionLost(say("slack.slack_closed_connection", "Slack has closed the connection."))
 
     async def _keep_pinging(self, seconds: float) -> None:
         """Ask for a sign of life; the answer is the progress that is reported, so a silent connection is noticed."""
@@ -179,7 +186,7 @@ class _FixedClock(Clock):
 
 
 def is_signed(request: WebhookRequest, signing_secret: str, now: float) -> bool:
-    """Whether Slack has signed this body within the last five minutes."""
+    """Return whether Slack has signed this body within the last five minutes."""
     timestamp = request.headers.get("x-slack-request-timestamp", "")
     signature = request.headers.get("x-slack-signature", "")
     if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) < 16 and signature.isascii()):
@@ -195,7 +202,9 @@ def read_request(request: WebhookRequest) -> tuple[str, dict[str, Any]] | None:
     """Return what a request that was verified contains, under the names of Socket Mode; None if it can't be read."""
     try:
         if "json" in request.headers.get("content-type", ""):
-            return _read_event(json.loads(request.body))
+            body = json.loads(request.body)
+            is_test = isinstance(body, dict) and body.get("type") == "url_verification"
+            return ("url_verification" if is_test else "events_api", body) if isinstance(body, dict) else None
         fields = dict(parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
         if "payload" in fields:
             payload = json.loads(fields["payload"])
@@ -205,9 +214,3 @@ def read_request(request: WebhookRequest) -> tuple[str, dict[str, Any]] | None:
     if "ssl_check" in fields:  # Slack looks at the certificate from time to time
         return "ssl_check", {}
     return ("slash_commands", dict(fields)) if "command" in fields else None
-
-
-def _read_event(body: object) -> tuple[str, dict[str, Any]] | None:
-    if not isinstance(body, dict):
-        return None
-    return ("url_verification" if body.get("type") == "url_verification" else "events_api"), body

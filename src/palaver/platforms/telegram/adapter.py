@@ -22,6 +22,7 @@ from telegram.constants import ReactionEmoji
 
 from palaver.core.errors import AccountRefused, ConnectionLost, DeliveryError, InvalidInput, SendRejected
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
@@ -55,26 +56,27 @@ WEBHOOK_CHECK_SECONDS: Final = 60.0
 BUTTONS_PER_ROW: Final = 3
 BUSY_POLL_SECONDS: Final = 1.0  # between two polls while files are downloaded: a poll returns at once then
 SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105  (the name of a header)
-PRIVACY_WARNING: Final = (
-    "The privacy mode of the bot is on: in groups it sees only commands and replies to it, unless it is an "
-    "administrator. To let it see mentions and other messages, send /setprivacy to @BotFather, choose the bot and then "
-    "Disable. Then remove the bot from each group and add it again."
+PRIVACY_WARNING: Final = say(
+    "telegram.privacy_warning",
+    "The privacy mode of the bot is on: in groups it sees only commands and replies to it, unless"
+    " it is an administrator. To let it see mentions and other messages, send /setprivacy to"
+    " @BotFather, choose the bot and then Disable. Then remove the bot from each group and add it"
+    " again.",
 )
-NO_PUBLIC_URL: Final = (
-    "The mode webhook needs an address that Telegram can reach: set web.public_url in the server settings, or use the "
-    "mode polling."
+NO_PUBLIC_URL: Final = say(
+    "telegram.no_public_url",
+    "The mode webhook needs an address that Telegram can reach: set web.public_url in the server"
+    " settings, or use the mode polling.",
 )
-NO_GROUPS_WARNING: Final = (
-    "The bot can't be added to groups. To allow it, send /setjoingroups to @BotFather, choose the bot and then Enable."
+NO_GROUPS_WARNING: Final = say(
+    "telegram.no_groups_warning",
+    "The bot can't be added to groups. To allow it, send /setjoingroups to @BotFather, choose the bot and then Enable.",
 )
-
-
+NO_LINK_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 _REACTIONS: Final = frozenset(emoji.value for emoji in ReactionEmoji)
 
 
 class TelegramAdapter(Adapter):
-    """One bot on Telegram."""
-
     platform = Platform.TELEGRAM
     capabilities = CAPABILITIES
 
@@ -180,9 +182,13 @@ class TelegramAdapter(Adapter):
             await self._client.delete_webhook()
             return
         raise AccountRefused(
-            f"Telegram sends the messages of this bot to another program, at {urlsplit(url).hostname}. If it is no "
-            "longer used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser. "
-            "Otherwise create a second bot with @BotFather."
+            say(
+                "telegram.telegram_sends_messages_bot",
+                "Telegram sends the messages of this bot to another program, at {host}. If it is no longer"
+                " used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser."
+                " Otherwise create a second bot with @BotFather.",
+                host=urlsplit(url).hostname,
+            )
         )
 
     # ---- webhook ---------------------------------------------------------------------------------------------
@@ -192,7 +198,12 @@ class TelegramAdapter(Adapter):
         await self._client.set_webhook(self._webhook_url, self._settings.get_webhook_secret())
         while True:
             if await self._client.get_webhook_url() != self._webhook_url:
-                raise ConnectionLost("Another program has changed the webhook of this bot.")
+                raise ConnectionLost(
+                    say(
+                        "telegram.another_program_changed_webhook",
+                        "Another program has changed the webhook of this bot.",
+                    )
+                )
             link.report_connected()
             await asyncio.sleep(WEBHOOK_CHECK_SECONDS)
 
@@ -225,36 +236,28 @@ class TelegramAdapter(Adapter):
         body = MessageBody.from_json(message.body)
         if body.rich is not None:
             try:
-                return await self._send_rich(message, body.rich)
+                rich_call, keyboard = self._client.bot.send_rich_message, _make_keyboard(message.buttons)
+                return await self._send(message, rich_call, markdown=body.rich, reply_markup=keyboard)
             except DeliveryError as error:
                 if not _is_content_refused(error):
                     raise
                 log.info("telegram_rich_message_refused", extra={"reason": str(error.__cause__)})
+        return await self._send(
+            message,
+            self._client.bot.send_message,
+            text=body.text,
+            entities=_make_entities(body),
+            reply_markup=_make_keyboard(message.buttons),
+            link_preview_options=NO_LINK_PREVIEW,
+        )
+
+    async def _send(self, message: OutgoingMessage, call: Callable[..., Awaitable[Message]], **fields: Any) -> str:
         sent = await self._client.deliver(
             message.address,
-            lambda: self._client.bot.send_message(
-                _read_chat(message.address),
-                body.text,
-                entities=_make_entities(body),
-                message_thread_id=_read_thread(message.address),
-                reply_parameters=_make_reply(message.reply_to),
-                reply_markup=_make_keyboard(message.buttons),
-                link_preview_options=LinkPreviewOptions(is_disabled=True),
-            ),
-        )
-        return str(sent.message_id)
-
-    async def _send_rich(self, message: OutgoingMessage, markdown: str) -> str:
-        optional = {
-            "message_thread_id": _read_thread(message.address),
-            "reply_parameters": _make_reply(message.reply_to),
-            "reply_markup": _make_keyboard(message.buttons),
-        }
-        parameters: dict[str, Any] = {"chat_id": _read_chat(message.address), "rich_message": {"markdown": markdown}}
-        parameters |= {name: value for name, value in optional.items() if value is not None}
-        request = self._client.bot.do_api_request
-        sent = await self._client.deliver(
-            message.address, lambda: request("sendRichMessage", api_kwargs=parameters, return_type=Message)
+            call,
+            message_thread_id=_read_thread(message.address),
+            reply_parameters=_make_reply(message.reply_to),
+            **fields,
         )
         return str(sent.message_id)
 
@@ -270,32 +273,19 @@ class TelegramAdapter(Adapter):
         return await self._send_as("document", message, InputFile(content, filename=file.name))
 
     async def _send_as(self, method: str, message: OutgoingMessage, file: InputFile) -> str:
-        send: Callable[..., Awaitable[Message]] = getattr(self._client.bot, f"send_{method}")
-        sent = await self._client.deliver(
-            message.address,
-            lambda: send(
-                _read_chat(message.address),
-                file,
-                message_thread_id=_read_thread(message.address),
-                reply_parameters=_make_reply(message.reply_to),
-            ),
-        )
-        return str(sent.message_id)
+        return await self._send(message, getattr(self._client.bot, f"send_{method}"), **{method: file})
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
-        """Replace the text and the buttons of a message."""
         body = MessageBody.from_json(message.body)
         try:
             await self._client.deliver(
                 message.address,
-                lambda: self._client.bot.edit_message_text(
-                    body.text,
-                    _read_chat(message.address),
-                    int(message_id),
-                    entities=_make_entities(body),
-                    reply_markup=_make_keyboard(message.buttons),
-                    link_preview_options=LinkPreviewOptions(is_disabled=True),
-                ),
+                self._client.bot.edit_message_text,
+                message_id=int(message_id),
+                text=body.text,
+                entities=_make_entities(body),
+                reply_markup=_make_keyboard(message.buttons),
+                link_preview_options=NO_LINK_PREVIEW,
                 is_repeatable=True,
             )
         except SendRejected as error:
@@ -303,22 +293,16 @@ class TelegramAdapter(Adapter):
                 raise
 
     async def delete(self, address: Address, message_id: str) -> None:
-        delete = self._client.bot.delete_message
+        call = self._client.bot.delete_message
         try:
-            await self._client.deliver(
-                address, lambda: delete(_read_chat(address), int(message_id)), is_repeatable=True
-            )
+            await self._client.deliver(address, call, message_id=int(message_id), is_repeatable=True)
         except SendRejected as error:
             if not _is_refusal(error, "message to delete not found", "message_id_invalid"):
                 raise
 
     async def show_typing(self, address: Address) -> None:
-        show = self._client.bot.send_chat_action
-        await self._client.deliver(
-            address,
-            lambda: show(_read_chat(address), "typing", message_thread_id=_read_thread(address)),
-            is_repeatable=True,
-        )
+        call, thread_id = self._client.bot.send_chat_action, _read_thread(address)
+        await self._client.deliver(address, call, action="typing", message_thread_id=thread_id, is_repeatable=True)
 
     async def show_draft(self, address: Address, key: str, body: str) -> bool:
         """Show a growing text, which disappears with the next message, or after 30 seconds.
@@ -331,13 +315,11 @@ class TelegramAdapter(Adapter):
         try:
             await self._client.deliver(
                 address,
-                lambda: self._client.bot.send_message_draft(
-                    int(address.chat_id),
-                    compute_draft_id(key),
-                    draft.text,
-                    entities=_make_entities(draft),
-                    message_thread_id=_read_thread(address),
-                ),
+                self._client.bot.send_message_draft,
+                draft_id=compute_draft_id(key),
+                text=draft.text,
+                entities=_make_entities(draft),
+                message_thread_id=_read_thread(address),
                 is_repeatable=True,
             )
         except SendRejected:
@@ -350,14 +332,11 @@ class TelegramAdapter(Adapter):
         offered = next((each for each in (emoji, plain) if each in _REACTIONS), None)
         if emoji and offered is None:
             raise SendRejected(f"Telegram does not offer {emoji} as a reaction.")
-        reactions = [ReactionTypeEmoji(offered)] if offered else []
-        react = self._client.bot.set_message_reaction
-        await self._client.deliver(
-            address, lambda: react(_read_chat(address), int(message_id), reactions), is_repeatable=True
-        )
+        reaction = [ReactionTypeEmoji(offered)] if offered else []
+        call = self._client.bot.set_message_reaction
+        await self._client.deliver(address, call, message_id=int(message_id), reaction=reaction, is_repeatable=True)
 
     async def answer_press(self, press_id: str, text: str | None) -> None:
-        """Show a text to the person who pressed a button, or only end the waiting sign."""
         await self._client.answer_press(press_id, text)
 
 
@@ -369,7 +348,7 @@ def _check_address(address: Address) -> None:
 
 
 def _is_content_refused(error: DeliveryError) -> bool:
-    """Whether Telegram refuses this kind of message, or does not know it, so that a simpler one may be sent."""
+    """Return whether Telegram refuses this kind of message, or does not know it, so that a simpler one may be sent."""
     cause = error.__cause__
     return isinstance(cause, ApiRefusal) and cause.status in {400, 404} and not cause.is_about_chat
 
@@ -386,10 +365,6 @@ def _make_entities(body: MessageBody) -> list[MessageEntity] | None:
 def _make_reply(message_id: str | None) -> ReplyParameters | None:
     # The answer also arrives if the question was deleted meanwhile.
     return ReplyParameters(int(message_id), allow_sending_without_reply=True) if message_id else None
-
-
-def _read_chat(address: Address) -> int | str:
-    return address.chat_id if address.chat_id.startswith("@") else int(address.chat_id)
 
 
 def _read_thread(address: Address) -> int | None:

@@ -12,14 +12,12 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
-from telegram import (
-    Bot,
-    BotCommand,
-)
+from telegram import Bot, BotCommand, Message
 from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
 from palaver.core.errors import AccountRefused, ConnectionLost, LimitReached, SendRetryable
+from palaver.core.texts import say
 from palaver.platforms.telegram.failures import ApiRefusal, NotSentError, make_delivery_error, make_platform_error
 from palaver.platforms.telegram.inbound import ALLOWED_UPDATES
 from palaver.platforms.telegram.outbound import MAX_PRESS_ANSWER_CHARS
@@ -68,10 +66,15 @@ class _PollingBot(Bot):
         updates: list[dict[str, Any]] = await self._post("getUpdates", parameters, read_timeout=read_timeout)
         return updates
 
+    async def send_rich_message(self, chat_id: int | str, markdown: str, **optional: Any) -> Message:
+        """Send a rich message, which the SDK does not know."""
+        given = {name: value for name, value in optional.items() if value is not None}
+        fields = {"chat_id": chat_id, "rich_message": {"markdown": markdown}, **given}
+        message: Message = await self.do_api_request("sendRichMessage", api_kwargs=fields, return_type=Message)
+        return message
+
 
 class TelegramClient:
-    """One bot's connection."""
-
     def __init__(self, settings: TelegramSettings, *, poll_seconds: int = POLL_SECONDS) -> None:
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, with the token
         self._token = settings.bot_token.get_secret_value()
@@ -103,7 +106,6 @@ class TelegramClient:
     # ---- receiving -------------------------------------------------------------------------------------------
 
     async def get_me(self) -> Mapping[str, Any]:
-        """Return our bot as Telegram describes it."""
         return (await self._connect(self.bot.get_me)).to_dict()
 
     async def get_updates(self, offset: int | None, *, waits: bool = True) -> list[dict[str, Any]]:
@@ -116,38 +118,37 @@ class TelegramClient:
             "allowed_updates": list(ALLOWED_UPDATES),
         }
         read_timeout = poll_seconds + CONNECT_TIMEOUT_SECONDS
-        return await self._connect(lambda: self.bot.fetch_updates(parameters, read_timeout=read_timeout))
+        return await self._connect(self.bot.fetch_updates, parameters=parameters, read_timeout=read_timeout)
 
     async def get_webhook_url(self) -> str:
         """Return where Telegram sends the updates of this bot; empty if it is asked for them."""
         return (await self._connect(self.bot.get_webhook_info)).url
 
     async def set_webhook(self, url: str, secret: str) -> None:
-        await self._connect(
-            lambda: self.bot.set_webhook(url, secret_token=secret, allowed_updates=list(ALLOWED_UPDATES))
-        )
+        updates = list(ALLOWED_UPDATES)
+        await self._connect(self.bot.set_webhook, url=url, secret_token=secret, allowed_updates=updates)
 
     async def delete_webhook(self) -> None:
         await self._connect(self.bot.delete_webhook)
 
     async def set_commands(self, commands: Sequence[tuple[str, str]]) -> None:
         """Fill the menu beside the input field."""
-        await self._connect(lambda: self.bot.set_my_commands([BotCommand(*command) for command in commands]))
+        await self._connect(self.bot.set_my_commands, commands=[BotCommand(*command) for command in commands])
 
     async def download(self, file_id: str, size: int | None) -> AsyncIterator[bytes]:
         """Download a file that a person has sent. Raises LimitReached if Telegram does not give it to bots."""
         if size is not None and size > MAX_DOWNLOAD_BYTES:
             raise _make_size_error(size)
         try:
-            file = await self._connect(lambda: self.bot.get_file(file_id))
+            file = await self._connect(self.bot.get_file, file_id=file_id)
         except ConnectionLost as error:
             if isinstance(error.__cause__, ApiRefusal) and "file is too big" in error.__cause__.description.lower():
                 raise _make_size_error(size) from None
             raise
         try:
-            content = await self._connect(lambda: file.download_as_bytearray(read_timeout=UPLOAD_TIMEOUT_SECONDS))
+            content = await self._connect(file.download_as_bytearray, read_timeout=UPLOAD_TIMEOUT_SECONDS)
         except AccountRefused:  # here 404 is not about the token
-            raise ConnectionLost("Telegram no longer has this file.") from None
+            raise ConnectionLost(say("telegram.telegram_no_longer_file", "Telegram no longer has this file.")) from None
         view = memoryview(content)
         for start in range(0, len(view), DOWNLOAD_CHUNK_BYTES):
             yield bytes(view[start : start + DOWNLOAD_CHUNK_BYTES])
@@ -156,32 +157,34 @@ class TelegramClient:
         """End the waiting sign on a button. It fails if the press is older than some seconds, which is no harm."""
         shown = text[:MAX_PRESS_ANSWER_CHARS] if text else None
         try:
-            await self._connect(
-                lambda: self.bot.answer_callback_query(press_id, shown, read_timeout=PRESS_TIMEOUT_SECONDS)
-            )
+            call, seconds = self.bot.answer_callback_query, PRESS_TIMEOUT_SECONDS
+            await self._connect(call, callback_query_id=press_id, text=shown, read_timeout=seconds)
         except ConnectionLost as error:
             log.info("telegram_press_not_answered", extra={"reason": str(error)})
 
     # ---- calls and their failures ----------------------------------------------------------------------------
 
-    async def _connect(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _connect(self, call: Callable[..., Awaitable[T]], **fields: Any) -> T:
         """Make a request that sends no message. Raises AccountRefused or ConnectionLost."""
         if not self._is_open:
             raise ConnectionLost("The connection to Telegram is closed.")
         try:
-            return await call()
+            return await call(**fields)
         except TelegramError as error:
             raise make_platform_error(error, self._token) from error
 
-    async def deliver(self, address: Address, call: Callable[[], Awaitable[T]], *, is_repeatable: bool = False) -> T:
+    async def deliver(
+        self, address: Address, call: Callable[..., Awaitable[T]], *, is_repeatable: bool = False, **fields: Any
+    ) -> T:
         """Make a request about a chat; raises a DeliveryError.
 
         If Telegram may have acted on a request that does no harm when it is repeated, it can be retried.
         """
         if not self._is_open:
             raise SendRetryable("The connection to Telegram is closed.")
+        chat_id = address.chat_id if address.chat_id.startswith("@") else int(address.chat_id)
         try:
-            return await call()
+            return await call(chat_id=chat_id, **fields)
         except TelegramError as error:
             is_whole_account = isinstance(error, ApiRefusal) and self._is_account_flooded(address, error)
             raise make_delivery_error(

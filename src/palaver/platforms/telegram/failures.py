@@ -16,38 +16,61 @@ from palaver.core.errors import (
     SendRetryable,
     TargetUnreachable,
 )
+from palaver.core.texts import say
 from palaver.platforms.common.failures import make_outage_error, make_wait_error
 from palaver.platforms.common.receiving import parse_json_object
 
-ACCESS_REFUSED: Final = (
-    "Telegram refuses the bot token: it was revoked, or it is not complete. Send /mybots to @BotFather, choose your "
-    "bot and then API Token, and set it as bot_token in the server settings or as TELEGRAM_BOT_TOKEN."
+ACCESS_REFUSED: Final = say(
+    "telegram.access_refused",
+    "Telegram refuses the bot token: it was revoked, or it is not complete. Send /mybots to"
+    " @BotFather, choose your bot and then API Token, and set it as bot_token in the server"
+    " settings or as TELEGRAM_BOT_TOKEN.",
 )
-OTHER_POLLER: Final = (
-    "Another program receives the messages of this bot with the same token. Stop the other one, or create a second bot "
-    "with @BotFather for it. If there is none, revoke the token there (/revoke) and set the new one."
+OTHER_POLLER: Final = say(
+    "telegram.other_poller",
+    "Another program receives the messages of this bot with the same token. Stop the other one,"
+    " or create a second bot with @BotFather for it. If there is none, revoke the token there"
+    " (/revoke) and set the new one.",
 )
-WEBHOOK_ACTIVE: Final = (
-    "Telegram sends the messages of this bot to a webhook of another program. If that program is no longer used, open "
-    "https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser, and start again."
+WEBHOOK_ACTIVE: Final = say(
+    "telegram.webhook_active",
+    "Telegram sends the messages of this bot to a webhook of another program. If that program is"
+    " no longer used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a"
+    " browser, and start again.",
 )
 # What the description of a refusal contains, and what it means for people.
 _UNREACHABLE: Final = {
-    "blocked by the user": "The person has blocked the bot on Telegram.",
-    "user is deactivated": "The person has deleted their Telegram account.",
-    "bot was kicked": "The bot was removed from this chat.",
-    "bot is not a member": "The bot is not in this chat.",
-    "can't initiate conversation": "The person has to write to the bot first.",
-    "can't send messages to bots": "Bots on Telegram cannot write to each other.",
-    "chat not found": "Telegram does not know this chat, or the bot was never in it.",
-    "peer_id_invalid": "Telegram does not know this chat, or the bot was never in it.",
+    "blocked by the user": say("telegram.person_blocked_bot_telegram", "The person has blocked the bot on Telegram."),
+    "user is deactivated": say(
+        "telegram.person_deleted_their_telegram", "The person has deleted their Telegram account."
+    ),
+    "bot was kicked": say("telegram.bot_removed_from_chat", "The bot was removed from this chat."),
+    "bot is not a member": say("telegram.bot_not_chat", "The bot is not in this chat."),
+    "can't initiate conversation": say("telegram.person_write_bot_first", "The person has to write to the bot first."),
+    "can't send messages to bots": say(
+        "telegram.bots_telegram_cannot_write", "Bots on Telegram cannot write to each other."
+    ),
+    "chat not found": say(
+        "telegram.telegram_not_know_chat", "Telegram does not know this chat, or the bot was never in it."
+    ),
+    "peer_id_invalid": say(
+        "telegram.telegram_not_know_chat", "Telegram does not know this chat, or the bot was never in it."
+    ),
     "group chat was deactivated": "The group was deleted.",
     "group chat was deleted": "The group was deleted.",
     "message thread not found": "The topic was deleted.",
-    "have no rights to send": "The bot may not write in this chat. Let an administrator allow it.",
-    "not enough rights": "The bot may not do this here. Let an administrator allow it.",
-    "chat_write_forbidden": "The bot may not write in this chat. Let an administrator allow it.",
-    "need administrator rights": "The bot has to be an administrator of this channel to write there.",
+    "have no rights to send": say(
+        "telegram.bot_may_not_write", "The bot may not write in this chat. Let an administrator allow it."
+    ),
+    "not enough rights": say(
+        "telegram.bot_may_not_here", "The bot may not do this here. Let an administrator allow it."
+    ),
+    "chat_write_forbidden": say(
+        "telegram.bot_may_not_write", "The bot may not write in this chat. Let an administrator allow it."
+    ),
+    "need administrator rights": say(
+        "telegram.bot_administrator_channel_write", "The bot has to be an administrator of this channel to write there."
+    ),
 }
 
 
@@ -96,8 +119,22 @@ def make_platform_error(error: TelegramError, token: str) -> PlatformError:
         if error.status == 409:
             return ConnectionLost(OTHER_POLLER)
         if error.retry_after is not None:
-            return ConnectionLost(f"Telegram asks to wait {error.retry_after:.0f} seconds.")
-    return ConnectionLost(f"Telegram can't be reached right now: {remove_token(str(error), token)}")
+            return ConnectionLost(
+                say(
+                    "platform.asks_wait_seconds",
+                    "{platform} asks to wait {seconds} seconds.",
+                    platform="Telegram",
+                    seconds=f"{error.retry_after:.0f}",
+                )
+            )
+    return ConnectionLost(
+        say(
+            "platform.not_reachable",
+            "{platform} can't be reached right now: {reason}",
+            platform="Telegram",
+            reason=remove_token(str(error), token),
+        )
+    )
 
 
 def make_delivery_error(
@@ -123,8 +160,22 @@ def _make_refusal_error(error: ApiRefusal, *, is_whole_account: bool) -> Deliver
     if (reason := _find_unreachable(error)) is not None:
         return TargetUnreachable(reason)
     if error.status == 403:
-        return TargetUnreachable(f"Telegram does not let the bot write here: {error.description}")
-    return SendRejected(f"Telegram has refused the message: {error.description}")
+        return TargetUnreachable(
+            say(
+                "platform.bot_cannot_write",
+                "{platform} does not let the bot write here: {reason}",
+                platform="Telegram",
+                reason=error.description,
+            )
+        )
+    return SendRejected(
+        say(
+            "platform.message_refused",
+            "{platform} has refused the message: {reason}",
+            platform="Telegram",
+            reason=error.description,
+        )
+    )
 
 
 def _find_unreachable(error: ApiRefusal) -> str | None:

@@ -177,7 +177,8 @@ def _parse_message(message: JSON, bot: BotIdentity, open_file: OpenFile) -> list
             message_id=str(message["message_id"]),
             is_addressed=_is_addressed(message, bot, source, replied),
             replied_message=replied,
-            is_from_bot=_is_from_bot(message),
+            # People who write as a chat have a bot of Telegram's own as their sender.
+            is_from_bot="sender_chat" not in message and bool(message.get("from", {}).get("is_bot")),
             sent_at=datetime.fromtimestamp(message["date"], UTC),
             files=files,
             album_id=message.get("media_group_id"),
@@ -284,7 +285,7 @@ def _read_replied_message(message: JSON, bot: BotIdentity) -> RepliedMessage | N
 
 
 def _is_topic_start(message: JSON, replied: JSON) -> bool:
-    """Whether a "reply" only says in which topic the message is: Telegram sends one with every message there."""
+    """Return whether a "reply" only says in which topic the message is: Telegram sends one with every message there."""
     is_topic_message = message.get("is_topic_message", False)
     return "forum_topic_created" in replied or (
         is_topic_message and replied["message_id"] == message.get("message_thread_id")
@@ -318,11 +319,6 @@ def _is_mention(entity: JSON, label: str, bot: BotIdentity) -> bool:
 
 def _is_own(message: JSON, bot: BotIdentity) -> bool:
     return bool(message.get("from", {}).get("id") == bot.id)
-
-
-def _is_from_bot(message: JSON) -> bool:
-    """Whether a program wrote it. People who write as a chat have a bot of Telegram's own as their sender."""
-    return "sender_chat" not in message and bool(message.get("from", {}).get("is_bot"))
 
 
 # ---- other updates -------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import SecretStr  # noqa: TC002  (read at run time)
 
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.common.settings import check_api_url, check_text, check_token
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
@@ -38,13 +39,21 @@ CAPABILITIES: Final = Capabilities(
 
 DEFAULT_API_URL = "https://api.telegram.org"
 _CHECK_TOKEN = check_token(
-    "bot token",
+    say("platform.bot_token", "bot token"),
     r"(?!.*ABC-DEF)[0-9]{5,20}:[A-Za-z0-9_-]{30,64}",
-    "This is not a bot token: a token is a number, a colon and about 35 letters, digits, '-' or '_', without spaces.",
-    "Send /mybots to @BotFather on Telegram, choose your bot and then API Token, and copy all of it.",
+    say(
+        "telegram.not_bot_token",
+        "This is not a bot token: a token is a number, a colon and about 35 letters, digits, '-' or"
+        " '_', without spaces.",
+    ),
+    say(
+        "telegram.send_mybots_botfather_telegram",
+        "Send /mybots to @BotFather on Telegram, choose your bot and then API Token, and copy all of it.",
+    ),
 )
 _CHECK_WEBHOOK_SECRET = check_text(
-    r"[A-Za-z0-9_-]{16,256}", "The webhook secret needs 16 to 256 letters, digits, '-' or '_'."
+    r"[A-Za-z0-9_-]{16,256}",
+    say("telegram.webhook_secret_needs_16", "The webhook secret needs 16 to 256 letters, digits, '-' or '_'."),
 )
 
 

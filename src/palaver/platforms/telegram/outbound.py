@@ -11,7 +11,7 @@ import json
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyromark
@@ -50,11 +50,26 @@ MIN_PIECE_SHARE: Final = 4  # a piece ends at a paragraph only if it then has at
 
 
 @dataclass(frozen=True, slots=True)
-class FormattedText:
+class MessageBody:
     """A text, and where it is bold, a link, code: `{"type": "bold", "offset": 0, "length": 4}` in UTF-16 units."""
 
     text: str
-    entities: tuple[dict[str, Any], ...] = ()
+    entities: Sequence[dict[str, Any]] = ()
+    rich: str | None = None  # Markdown
+
+    def to_json(self) -> str:
+        """Return its stored form."""
+        fields: dict[str, Any] = {"text": self.text}
+        if self.entities:
+            fields["entities"] = list(self.entities)
+        if self.rich is not None:
+            fields["rich"] = self.rich
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, body: str) -> MessageBody:
+        fields = json.loads(body)
+        return cls(fields["text"], fields.get("entities", ()), fields.get("rich"))
 
 
 def _make_config() -> RenderConfig:
@@ -72,8 +87,7 @@ def _make_config() -> RenderConfig:
 _CONFIG: Final = _make_config()
 
 
-def format_markdown(markdown: str) -> FormattedText:
-    """Return the text and the entities of a Markdown text."""
+def format_markdown(markdown: str) -> MessageBody:
     source = markdown.encode("utf-8", "replace")
     markdown = source.decode("utf-8")
     events = pyromark.events_with_range(markdown, options=STANDARD_OPTIONS)
@@ -81,12 +95,12 @@ def format_markdown(markdown: str) -> FormattedText:
     try:
         text, entities, _ = EventWalker(_CONFIG, markdown).walk(prepared)
     except RecursionError:  # a formula that is nested too deeply for the library
-        return FormattedText(markdown)
-    return FormattedText(text, tuple(entity.to_dict() for entity in entities))
+        return MessageBody(markdown)
+    return MessageBody(text, [entity.to_dict() for entity in entities])
 
 
 def needs_rich_message(markdown: str) -> bool:
-    """Whether a text has a table, a heading or a displayed formula, which only a rich message shows as such."""
+    """Return whether a text has a table, a heading or a displayed formula, which only a rich message shows as such."""
     for payload, _ in pyromark.events_with_range(markdown, options=STANDARD_OPTIONS):
         if isinstance(payload, dict):
             start = payload.get("Start")
@@ -264,46 +278,20 @@ def _write_table(rows: list[list[str]], place: Range) -> Iterator[Event]:
     for number, row in enumerate(rows[1:] or rows[:1]):
         # Without a place in the source, a paragraph is set apart by an empty line.
         yield {"Start": "Paragraph"}, place if number == 0 else None
-        yield from _write_wide_row(head, row, place)
+        yield {"Start": "Strong"}, place
+        yield {"Text": row[0] if row else ""}, place
+        yield {"End": "Strong"}, place
+        for cell in name_cells(head[1:], row[1:]):
+            yield "HardBreak", place
+            yield {"Text": cell}, place
         yield {"End": "Paragraph"}, place
-
-
-def _write_wide_row(head: list[str], row: list[str], place: Range) -> Iterator[Event]:
-    yield {"Start": "Strong"}, place
-    yield {"Text": row[0] if row else ""}, place
-    yield {"End": "Strong"}, place
-    for cell in name_cells(head[1:], row[1:]):
-        yield "HardBreak", place
-        yield {"Text": cell}, place
-
-
-@dataclass(frozen=True, slots=True)
-class MessageBody:
-    """One message as it was stored."""
-
-    text: str
-    entities: Sequence[dict[str, Any]] = ()
-    rich: str | None = None  # Markdown
-
-    def to_json(self) -> str:
-        fields: dict[str, Any] = {"text": self.text}
-        if self.entities:
-            fields["entities"] = list(self.entities)
-        if self.rich is not None:
-            fields["rich"] = self.rich
-        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, body: str) -> MessageBody:
-        fields = json.loads(body)
-        return cls(fields["text"], fields.get("entities", ()), fields.get("rich"))
 
 
 def render_markdown(markdown: str, *, uses_rich_messages: bool = False) -> list[str]:
     """Return the messages that a text becomes, as JSON."""
     formatted = format_markdown(markdown)
     if not formatted.text.strip():
-        formatted = FormattedText(markdown)  # only markup: shown as it was written
+        formatted = MessageBody(markdown)  # only markup: shown as it was written
     pieces = list(split_formatted_text(formatted))
     if (
         uses_rich_messages
@@ -311,14 +299,14 @@ def render_markdown(markdown: str, *, uses_rich_messages: bool = False) -> list[
         and measure_length(markdown, LengthUnit.UTF16) <= MAX_RICH_UNITS
         and needs_rich_message(markdown)
     ):
-        return [MessageBody(pieces[0].text, pieces[0].entities, rich=markdown).to_json()]
-    return [MessageBody(piece.text, piece.entities).to_json() for piece in pieces]
+        pieces = [replace(pieces[0], rich=markdown)]
+    return [piece.to_json() for piece in pieces]
 
 
 # ---- splitting -----------------------------------------------------------------------------------------------
 
 
-def split_formatted_text(formatted: FormattedText, max_units: int = MAX_PIECE_UNITS) -> Iterator[FormattedText]:
+def split_formatted_text(formatted: MessageBody) -> Iterator[MessageBody]:
     """Split a text at its paragraphs and blocks of code; a format that is cut goes on in the next piece.
 
     Takes time in proportion to the text.
@@ -328,7 +316,7 @@ def split_formatted_text(formatted: FormattedText, max_units: int = MAX_PIECE_UN
     open_entities: list[dict[str, Any]] = []  # that began before, and go on
     position = unit_position = 0
     while position < len(text):
-        window = _take_units(text, position, max_units)
+        window = _take_units(text, position, MAX_PIECE_UNITS)
         limit = unit_position + _count_units(window)
         while waiting and waiting[-1]["offset"] < limit:
             open_entities.append(waiting.pop())
@@ -391,7 +379,7 @@ def _joins_previous(character: str) -> bool:
     return character in "\u200d\ufe0f" or is_skin_tone or unicodedata.combining(character) != 0
 
 
-def _trim_lines(window: str, unit_position: int, entities: Sequence[dict[str, Any]]) -> FormattedText:
+def _trim_lines(window: str, unit_position: int, entities: Sequence[dict[str, Any]]) -> MessageBody:
     """Return a piece without empty lines at its ends, and the parts of the entities that lie in it."""
     trimmed = window.lstrip("\n")
     start = unit_position + len(window) - len(trimmed)
@@ -405,7 +393,7 @@ def _trim_lines(window: str, unit_position: int, entities: Sequence[dict[str, An
     if len(parts) > MAX_ENTITIES:
         parts.sort(key=lambda part: part["type"] not in {"text_link", "pre"})
         parts = sorted(parts[:MAX_ENTITIES], key=lambda part: part["offset"])
-    return FormattedText(trimmed, tuple(parts))
+    return MessageBody(trimmed, parts)
 
 
 # ---- other parameters ----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import join_texts, say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.platforms.common.failures import parse_retry_after
@@ -26,21 +27,16 @@ from palaver.platforms.webhook.manifest import CAPABILITIES, SignatureRefused, r
 from palaver.sessions.inbound import Inbound, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from palaver.core.errors import DeliveryError
     from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.webhook.manifest import WebhookSettings
-    from palaver.sessions.inbound import AnyUpdate, Receipt
+    from palaver.sessions.inbound import Receipt
 
 DEFAULT_CONVERSATION = "default"
 DEFAULT_USER_ID = "default"  # of the account without a name
-
 DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
-
 REQUEST_SECONDS = 30.0
-
 MAX_BODY_BYTES = 1024 * 1024
 REPORT_SECONDS = 30.0
 
@@ -75,37 +71,11 @@ def parse_payload(body: bytes) -> WebhookPayload:
         raise PayloadRefused(f"{where}: {first['msg']}" if where else str(first["msg"])) from None
 
 
-def make_message(payload: WebhookPayload, message_id: str, *, account: str, user_name: str) -> AnyUpdate:
-    """Return the message of a caller. The caller names a conversation of its own, never another caller's."""
-    source = SessionSource(
-        Platform.WEBHOOK,
-        payload.conversation,
-        chat_name=payload.conversation,
-        chat_type=ChatType.DM,
-        user_id=account or DEFAULT_USER_ID,
-        user_name=user_name,
-        account=account,
-    )
-    return Inbound(source=source, content=payload.text, message_id=message_id)
-
-
-def make_body(message: OutgoingMessage) -> bytes:
-    """Return the JSON that the receiver gets."""
-    fields = {
-        "id": message.key,
-        "kind": message.kind.value,
-        "conversation": message.address.chat_id,
-        "text": message.body,
-        "reply_to": message.reply_to,
-    }
-    return json.dumps(fields, ensure_ascii=False).encode()
-
-
 def find_error(status: int, retry_after: float | None, host: str) -> DeliveryError | None:
     """Return what the status of the receiver's answer means; None if it has taken the message."""
     if 200 <= status < 300:
         return None
-    answer = f"{host} has answered with status {status}."
+    answer = say("webhook.answered_status", "{host} has answered with status {status}.", host=host, status=str(status))
     if status in {429, 503}:
         return SendRetryable(answer, retry_after=retry_after or DEFAULT_RETRY_SECONDS, whole_account=True)
     if status in {502, 504}:  # of a proxy: the receiver may have taken the message all the same
@@ -117,9 +87,11 @@ def find_error(status: int, retry_after: float | None, host: str) -> DeliveryErr
 
 def _make_refusal(status: int, answer: str) -> SendRejected:
     if status == 410:
-        return TargetUnreachable(f"{answer} It takes no more answers for this conversation.")
+        hint = say("webhook.gone", "It takes no more answers for this conversation.")
+        return TargetUnreachable(join_texts(" ", (answer, hint)))
     if status < 400:
-        return SendRejected(f"{answer} Redirects are not followed: set the final address as url.")
+        hint = say("webhook.redirected", "Redirects are not followed: set the final address as url.")
+        return SendRejected(join_texts(" ", (answer, hint)))
     return SendRejected(answer)
 
 
@@ -145,9 +117,23 @@ class WebhookClient:
                     retry_after = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
                     return response.status_code, retry_after
         except NOT_SENT_ERRORS as error:
-            raise SendRetryable(f"{self._host} can't be reached ({type(error).__name__}).") from None
+            raise SendRetryable(
+                say(
+                    "email.cant_reached",
+                    "{host} can't be reached ({error}).",
+                    host=self._host,
+                    error=type(error).__name__,
+                )
+            ) from None
         except (httpx2.RequestError, TimeoutError) as error:
-            raise SendUncertain(f"{self._host} did not answer ({type(error).__name__}).") from None
+            raise SendUncertain(
+                say(
+                    "webhook.not_answer",
+                    "{host} did not answer ({error}).",
+                    host=self._host,
+                    error=type(error).__name__,
+                )
+            ) from None
 
 
 class WebhookAdapter(Adapter):
@@ -157,21 +143,23 @@ class WebhookAdapter(Adapter):
     capabilities = CAPABILITIES
     max_webhook_bytes = MAX_BODY_BYTES
 
-    def __init__(
-        self, settings: WebhookSettings, place: AccountPlace, *, get_time: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, settings: WebhookSettings, place: AccountPlace) -> None:
         self.account = place.account
         self.capabilities = replace(CAPABILITIES, key_lifetime=settings.key_lifetime)
         self._settings = settings
         self._webhook_url = place.webhook_url
-        self._get_time = get_time
         self._client = WebhookClient(settings.url, settings.host) if settings.url else None
 
     async def probe(self) -> AccountInfo:
         """Say what people should know; there is nowhere to sign in."""
         warnings = []
         if not self._settings.is_encrypted_or_local:
-            warnings.append("Answers are sent without encryption. Use an address with https:// as url.")
+            warnings.append(
+                say(
+                    "webhook.answers_sent_without_encryption",
+                    "Answers are sent without encryption. Use an address with https:// as url.",
+                )
+            )
         return AccountInfo(name=self._webhook_url, warnings=tuple(warnings))
 
     async def run(self, link: AccountLink) -> None:
@@ -186,22 +174,39 @@ class WebhookAdapter(Adapter):
         if len(request.body) > MAX_BODY_BYTES:
             return _answer(413, error=f"A request has at most {MAX_BODY_BYTES} bytes.")
         try:
-            message_id = verify_request(self._get_key(), request.headers, request.body, self._get_time())
+            message_id = verify_request(self._get_key(), request.headers, request.body, time.time())
         except SignatureRefused as error:
             return _answer(401, error=str(error))
         try:
             payload = await asyncio.to_thread(parse_payload, request.body)
         except PayloadRefused as error:
             return _answer(422, error=str(error))
-        message = make_message(payload, message_id, account=self.account, user_name=self._settings.user_name)
-        return _answer_receipt(await link.accept(message), payload.conversation)
+        # The caller names a conversation of its own, never another caller's.
+        source = SessionSource(
+            Platform.WEBHOOK,
+            payload.conversation,
+            chat_name=payload.conversation,
+            chat_type=ChatType.DM,
+            user_id=self.account or DEFAULT_USER_ID,
+            user_name=self._settings.user_name,
+            account=self.account,
+        )
+        receipt = await link.accept(Inbound(source=source, content=payload.text, message_id=message_id))
+        return _answer_receipt(receipt, payload.conversation)
 
     async def send(self, message: OutgoingMessage) -> str | None:
         """Send a message to the address in the settings; without one, people read it in the conversation."""
         if self._client is None:
             return None
-        body = make_body(message)
-        headers = sign_request(self._get_key(), message.key, self._get_time(), body)
+        fields = {
+            "id": message.key,
+            "kind": message.kind.value,
+            "conversation": message.address.chat_id,
+            "text": message.body,
+            "reply_to": message.reply_to,
+        }
+        body = json.dumps(fields, ensure_ascii=False).encode()
+        headers = sign_request(self._get_key(), message.key, time.time(), body)
         status, retry_after = await self._client.post(body, headers)
         if (error := find_error(status, retry_after, self._settings.host)) is not None:
             raise error

@@ -20,6 +20,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.model import Capabilities
 from palaver.platforms.common.settings import is_loopback
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
@@ -108,10 +109,20 @@ class WebhookSettings(AccountSettings):
         try:
             key = read_key(secret)
         except ValueError:
-            raise ValueError("What follows whsec_ is not base64. Make a new secret: openssl rand -base64 32") from None
+            raise ValueError(
+                say(
+                    "webhook.what_follows_whsec_not",
+                    "What follows whsec_ is not base64. Make a new secret: openssl rand -base64 32",
+                )
+            ) from None
         if not MIN_KEY_BYTES <= len(key) <= MAX_SECRET_CHARS:
             raise ValueError(
-                f"The secret needs {MIN_KEY_BYTES} to {MAX_SECRET_CHARS} characters. Make one: openssl rand -base64 32"
+                say(
+                    "webhook.secret_needs_characters_make",
+                    "The secret needs {minimum} to {maximum} characters. Make one: openssl rand -base64 32",
+                    minimum=str(MIN_KEY_BYTES),
+                    maximum=str(MAX_SECRET_CHARS),
+                )
             )
         return SecretStr(secret)
 
@@ -121,10 +132,20 @@ class WebhookSettings(AccountSettings):
         if value is None:
             return None
         if not is_http_url(value):
-            raise ValueError("this is not an address; write it like https://example.org/palaver")
+            raise ValueError(
+                say(
+                    "webhook.not_address_write_like",
+                    "this is not an address; write it like https://example.org/palaver",
+                )
+            )
         parts = urlsplit(value)
         if parts.username or parts.password or parts.fragment:
-            raise ValueError("the address has no user name, password or fragment; the receiver checks the signature")
+            raise ValueError(
+                say(
+                    "webhook.address_no_user_name",
+                    "the address has no user name, password or fragment; the receiver checks the signature",
+                )
+            )
         return value
 
     @property

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
 from palaver.core.source import Platform
+from palaver.core.tasks import wait_for_event
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
 from palaver.platforms.common.receiving import RecentEntries, parse_json_object
@@ -47,19 +49,21 @@ WEBHOOK_LEVELS: Final = ("phone_number", "whatsapp_business_account", "applicati
 _SIGNATURE: Final = re.compile(r"sha256=[0-9a-f]{64}")
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 
-NO_PUBLIC_URL: Final = (
-    "Messages arrive only at an address that Meta can reach: set web.public_url in the server settings to the "
-    "https:// address of this server, and this check tells you whether Meta uses it."
+NO_PUBLIC_URL: Final = say(
+    "whatsapp.no_public_url",
+    "Messages arrive only at an address that Meta can reach: set web.public_url in the server"
+    " settings to the https:// address of this server, and this check tells you whether Meta uses"
+    " it.",
 )
-NOT_SUBSCRIBED: Final = (
-    "No app is subscribed to this WhatsApp Business Account, so no messages arrive. At developers.facebook.com open "
-    "your app, WhatsApp, Configuration, and subscribe to the webhook field messages."
+NOT_SUBSCRIBED: Final = say(
+    "whatsapp.not_subscribed",
+    "No app is subscribed to this WhatsApp Business Account, so no messages arrive. At"
+    " developers.facebook.com open your app, WhatsApp, Configuration, and subscribe to the"
+    " webhook field messages.",
 )
 
 
 class WhatsAppAdapter(Adapter):
-    """One business number on WhatsApp."""
-
     platform = Platform.WHATSAPP
     capabilities = CAPABILITIES
     silence_seconds = 3 * CHECK_SECONDS
@@ -71,7 +75,7 @@ class WhatsAppAdapter(Adapter):
         self._webhook_url = place.webhook_url
         self._client = GraphClient(settings)
         self._check_now = asyncio.Event()  # a send was refused because of our account
-        self._intake = WebhookIntake(self._answer_press_of)
+        self._intake = WebhookIntake(self._answer_press)
         # Of the latest messages that people have received.
         self._delivered_keys: RecentEntries[str, None] = RecentEntries(MAX_REMEMBERED_DELIVERIES)
 
@@ -83,17 +87,34 @@ class WhatsAppAdapter(Adapter):
         warnings = [*self._find_webhook_problems(number)]
         details = []
         if rating := str(number.get("quality_rating") or ""):
-            details.append(f"Quality rating: {rating.lower()}")
+            details.append(say("whatsapp.quality_rating", "Quality rating: {rating}", rating=rating.lower()))
         if rating.upper() == "RED":
-            warnings.append("Meta rates the quality of this number as low. It may limit or block the number.")
+            warnings.append(
+                say(
+                    "whatsapp.meta_rates_quality_number",
+                    "Meta rates the quality of this number as low. It may limit or block the number.",
+                )
+            )
         checks = {"access token": self._check_token, "subscription of the webhook": self._check_subscription}
         for name, check in checks.items():
             try:
                 warnings += await check()
             except PlatformError as error:  # the number itself works
-                details.append(f"The {name} could not be checked: {error}")
+                details.append(
+                    say(
+                        "whatsapp.could_not_checked",
+                        "The {subject} could not be checked: {error}",
+                        subject=name,
+                        error=error,
+                    )
+                )
         if self._settings.business_account_id is None:
-            details.append("Set business_account_id to have the subscription of the webhook checked.")
+            details.append(
+                say(
+                    "whatsapp.set_business_account_id",
+                    "Set business_account_id to have the subscription of the webhook checked.",
+                )
+            )
         shown = " ".join(str(number[each]) for each in ("verified_name", "display_phone_number") if number.get(each))
         return AccountInfo(
             user_id=self._settings.phone_number_id,
@@ -111,25 +132,49 @@ class WhatsAppAdapter(Adapter):
         urls = [str(configured[each]) for each in WEBHOOK_LEVELS if configured.get(each)]
         if urls and urls[0] == self._webhook_url:
             return []
-        where = f"Meta sends the messages of this number to {urls[0]}." if urls else "Meta has no webhook."
+        url = self._webhook_url
+        if urls:
+            return [
+                say(
+                    "whatsapp.other_webhook",
+                    "Meta sends the messages of this number to {address}. At developers.facebook.com open your"
+                    " app, WhatsApp, Configuration, and set the callback URL to {url} with your verify_token.",
+                    address=urls[0],
+                    url=url,
+                )
+            ]
         return [
-            f"{where} At developers.facebook.com open your app, WhatsApp, Configuration, and set the callback URL to "
-            f"{self._webhook_url} with your verify_token."
+            say(
+                "whatsapp.no_webhook",
+                "Meta has no webhook. At developers.facebook.com open your app, WhatsApp, Configuration, and"
+                " set the callback URL to {url} with your verify_token.",
+                url=url,
+            )
         ]
 
     async def _check_token(self) -> list[str]:
         token = await self._client.inspect_token()
-        warnings = []
+        warnings: list[str] = []
         scopes = token.get("scopes")
         missing = [each for each in NEEDED_PERMISSIONS if isinstance(scopes, list) and each not in scopes]
         if missing:
-            warnings.append(f"The access token lacks {' and '.join(missing)}. Generate it again with both permissions.")
+            warnings.append(
+                say(
+                    "whatsapp.access_token_lacks_generate",
+                    "The access token lacks {permissions}. Generate it again with both permissions.",
+                    permissions=" and ".join(missing),
+                )
+            )
         expires_at = token.get("expires_at")
         if isinstance(expires_at, int) and expires_at > 0:
             day = datetime.fromtimestamp(expires_at, UTC).date().isoformat()
             warnings.append(
-                f"The access token expires on {day}. Use the token of a system user, which never expires: Meta "
-                "Business Suite, Settings, System users, Generate token."
+                say(
+                    "whatsapp.access_token_expires_use",
+                    "The access token expires on {day}. Use the token of a system user, which never expires: Meta"
+                    " Business Suite, Settings, System users, Generate token.",
+                    day=day,
+                )
             )
         return warnings
 
@@ -150,11 +195,7 @@ class WhatsAppAdapter(Adapter):
             except ConnectionLost as error:  # webhooks may arrive all the same
                 log.info("whatsapp_check_failed", extra={"reason": str(error)})
                 pause = RETRY_CHECK_SECONDS
-            try:
-                async with asyncio.timeout(pause):
-                    await self._check_now.wait()
-            except TimeoutError:
-                pass
+            await wait_for_event(self._check_now, pause)
 
     async def close(self) -> None:
         await self._intake.close()
@@ -168,8 +209,8 @@ class WhatsAppAdapter(Adapter):
             return self._answer_challenge(request)
         if (refusal := self._find_problem(request)) is not None:
             return WebhookResponse(status=refusal)
-        payload = await asyncio.to_thread(_parse_payload, request.body)
-        if payload is None:
+        payload = await asyncio.to_thread(parse_json_object, request.body)
+        if payload is None or payload.get("object") != "whatsapp_business_account":
             return WebhookResponse(status=400)
         content = parse_webhook(payload, self._settings.phone_number_id, self._client.download)
         link.report_connected()
@@ -202,10 +243,6 @@ class WhatsAppAdapter(Adapter):
         if _SIGNATURE.fullmatch(given):
             log.warning("whatsapp_signature_wrong", extra={"account": self.account, "setting": "app_secret"})
         return 401
-
-    async def _answer_press_of(self, update: AnyUpdate, receipt: Receipt) -> None:
-        if isinstance(update, ButtonPressed) and receipt.outcome is not Outcome.DUPLICATE and receipt.reply:
-            await self._answer_press(update, receipt.reply)
 
     async def _accept_status(self, link: AccountLink, status: MessageStatus) -> bool:
         """Record what became of a message of ours; return False if that has to be told again."""
@@ -249,15 +286,12 @@ class WhatsAppAdapter(Adapter):
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
         await self._client.call(outbound.build_reaction(address.chat_id, message_id, emoji))
 
-    async def _answer_press(self, press: ButtonPressed, text: str) -> None:
+    async def _answer_press(self, update: AnyUpdate, receipt: Receipt) -> None:
         """Say what a press has done. People have seen their choice as a message, and wait for an answer."""
-        reply = format_whatsapp_text(text)[: self.capabilities.max_length]
+        if not isinstance(update, ButtonPressed) or receipt.outcome is Outcome.DUPLICATE or not receipt.reply:
+            return
+        reply = format_whatsapp_text(receipt.reply)[: self.capabilities.max_length]
         try:
-            await self._client.call(outbound.build_reply(press.source.chat_id, press.press_id, reply))
+            await self._client.call(outbound.build_reply(update.source.chat_id, update.press_id, reply))
         except DeliveryError as error:
             log.info("whatsapp_press_not_answered", extra={"reason": str(error)})
-
-
-def _parse_payload(body: bytes) -> dict[str, Any] | None:
-    payload = parse_json_object(body) or {}
-    return payload if payload.get("object") == "whatsapp_business_account" else None

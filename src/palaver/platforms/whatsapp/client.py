@@ -28,6 +28,7 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
+from palaver.core.texts import say
 from palaver.platforms.common.failures import make_repeatable, make_wait_error
 from palaver.platforms.common.fetching import NOT_SENT_ERRORS, FileFetcher, HttpConnections
 from palaver.platforms.common.receiving import parse_json_object
@@ -39,21 +40,28 @@ if TYPE_CHECKING:
     from palaver.platforms.whatsapp.manifest import WhatsAppSettings
 
 
-ACCESS_REFUSED: Final = (
-    "Meta refuses the access token. It has expired, or was revoked. Create a token of a system user that never expires "
-    "(Meta Business Suite, Settings, System users, Generate token) and put it into access_token."
+ACCESS_REFUSED: Final = say(
+    "whatsapp.access_refused",
+    "Meta refuses the access token. It has expired, or was revoked. Create a token of a system"
+    " user that never expires (Meta Business Suite, Settings, System users, Generate token) and"
+    " put it into access_token.",
 )
-PERMISSION_MISSING: Final = (
-    "The access token lacks a permission. Generate it again with whatsapp_business_messaging and "
-    "whatsapp_business_management, and give its system user full control of the WhatsApp account."
+PERMISSION_MISSING: Final = say(
+    "whatsapp.permission_missing",
+    "The access token lacks a permission. Generate it again with whatsapp_business_messaging and"
+    " whatsapp_business_management, and give its system user full control of the WhatsApp"
+    " account.",
 )
-WRONG_NUMBER_ID: Final = (
-    "Meta knows no number with this phone_number_id, or the access token may not use it. Copy the id from "
-    "developers.facebook.com: your app, WhatsApp, API Setup. It is not the phone number itself."
+WRONG_NUMBER_ID: Final = say(
+    "whatsapp.wrong_number_id",
+    "Meta knows no number with this phone_number_id, or the access token may not use it. Copy the"
+    " id from developers.facebook.com: your app, WhatsApp, API Setup. It is not the phone number"
+    " itself.",
 )
-WINDOW_CLOSED: Final = (
-    "WhatsApp lets a business write only within 24 hours after the person's last message. It can be sent after they "
-    "have written again."
+WINDOW_CLOSED: Final = say(
+    "whatsapp.window_closed",
+    "WhatsApp lets a business write only within 24 hours after the person's last message. It can"
+    " be sent after they have written again.",
 )
 
 MAX_DETAIL_CHARS: Final = 300
@@ -70,33 +78,74 @@ _ACCOUNT_REASONS: Final = {
     3: PERMISSION_MISSING,
     10: PERMISSION_MISSING,
     131005: PERMISSION_MISSING,
-    368: "Meta has blocked this business for a policy violation. Look at Account quality in the Meta Business Suite.",
-    131031: "Meta has locked this business account. Look at Account quality in the Meta Business Suite.",
-    131037: "The display name of this number is not approved yet. Look at it in the WhatsApp Manager.",
-    131042: "WhatsApp sends nothing until the payment method of the business account works. Fix it in the WhatsApp "
-    "Manager under Billing.",
-    131045: "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
-    133010: "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
+    368: say(
+        "whatsapp.meta_blocked_business_policy",
+        "Meta has blocked this business for a policy violation. Look at Account quality in the Meta Business Suite.",
+    ),
+    131031: say(
+        "whatsapp.meta_locked_business_account",
+        "Meta has locked this business account. Look at Account quality in the Meta Business Suite.",
+    ),
+    131037: say(
+        "whatsapp.display_name_number_not",
+        "The display name of this number is not approved yet. Look at it in the WhatsApp Manager.",
+    ),
+    131042: say(
+        "whatsapp.whatsapp_sends_nothing_until",
+        "WhatsApp sends nothing until the payment method of the business account works. Fix it in the"
+        " WhatsApp Manager under Billing.",
+    ),
+    131045: say(
+        "whatsapp.number_not_registered_cloud",
+        "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
+    ),
+    133010: say(
+        "whatsapp.number_not_registered_cloud",
+        "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
+    ),
 }
 # Nothing reaches this person, until they write again.
 _UNREACHABLE_REASONS: Final = {
-    131026: "WhatsApp can't deliver to this person: they have no WhatsApp, have blocked this number, or use an old "
-    "version.",
-    131030: "This number of Meta is only for tests: add the person's number under API Setup, To, Manage phone number "
-    "list, or use a number of your own.",
+    131026: say(
+        "whatsapp.whatsapp_cant_deliver_person",
+        "WhatsApp can't deliver to this person: they have no WhatsApp, have blocked this number, or"
+        " use an old version.",
+    ),
+    131030: say(
+        "whatsapp.number_meta_tests_add",
+        "This number of Meta is only for tests: add the person's number under API Setup, To, Manage"
+        " phone number list, or use a number of your own.",
+    ),
     131047: WINDOW_CLOSED,
-    130497: "Meta does not let this business write to people in this country.",
-    137000: "The person has a new phone. They have to write again before WhatsApp delivers to it.",
+    130497: say("whatsapp.meta_not_let_business", "Meta does not let this business write to people in this country."),
+    137000: say(
+        "whatsapp.person_new_phone_they",
+        "The person has a new phone. They have to write again before WhatsApp delivers to it.",
+    ),
 }
 _REJECTION_REASONS: Final = {
-    130472: "WhatsApp did not deliver this message, because the person takes part in an experiment of Meta.",
-    131021: "A number can't write to itself.",
-    131049: "WhatsApp did not deliver this message, to limit what businesses send to this person.",
-    131050: "The person does not want messages of this kind from this business.",
-    131052: "WhatsApp could not open the file.",
-    131053: "WhatsApp could not take the file. Its type may not be supported.",
-    131062: "WhatsApp needs the person's phone number for this message, and they hide it.",
-    131064: "This business has written to as many people as Meta allows it in a day.",
+    130472: say(
+        "whatsapp.whatsapp_not_deliver_message",
+        "WhatsApp did not deliver this message, because the person takes part in an experiment of Meta.",
+    ),
+    131021: say("whatsapp.number_cant_write_itself", "A number can't write to itself."),
+    131049: say(
+        "whatsapp.whatsapp_not_deliver_message_limit",
+        "WhatsApp did not deliver this message, to limit what businesses send to this person.",
+    ),
+    131050: say(
+        "whatsapp.person_not_want_messages", "The person does not want messages of this kind from this business."
+    ),
+    131052: say("whatsapp.whatsapp_could_not_open", "WhatsApp could not open the file."),
+    131053: say("whatsapp.whatsapp_could_not_take", "WhatsApp could not take the file. Its type may not be supported."),
+    131062: say(
+        "whatsapp.whatsapp_needs_persons_phone",
+        "WhatsApp needs the person's phone number for this message, and they hide it.",
+    ),
+    131064: say(
+        "whatsapp.business_written_many_people",
+        "This business has written to as many people as Meta allows it in a day.",
+    ),
 }
 # It was certainly not taken: how long to wait, and whether the whole account has to.
 _WAITS: Final = {
@@ -175,8 +224,23 @@ def make_delivery_error(refusal: GraphRefusal) -> DeliveryError:
     if code in _UNREACHABLE_REASONS:
         return TargetUnreachable(_UNREACHABLE_REASONS[code])
     if code in _UNKNOWN_OUTCOMES or refusal.status >= 500:
-        return SendUncertain(f"WhatsApp did not confirm the message: {refusal.text}")
-    return SendRejected(_REJECTION_REASONS.get(code or 0) or f"WhatsApp has refused the message: {refusal.text}")
+        return SendUncertain(
+            say(
+                "platform.not_confirmed",
+                "{platform} did not confirm the message: {reason}",
+                platform="WhatsApp",
+                reason=refusal.text,
+            )
+        )
+    return SendRejected(
+        _REJECTION_REASONS.get(code or 0)
+        or say(
+            "platform.message_refused",
+            "{platform} has refused the message: {reason}",
+            platform="WhatsApp",
+            reason=refusal.text,
+        )
+    )
 
 
 def make_late_error(refusal: GraphRefusal) -> SendRejected:
@@ -184,7 +248,12 @@ def make_late_error(refusal: GraphRefusal) -> SendRejected:
     error = make_delivery_error(refusal)
     if isinstance(error, SendRejected):
         return error
-    reason = refusal.account_reason or f"WhatsApp could not deliver the message: {refusal.text}"
+    reason = refusal.account_reason or say(
+        "platform.message_not_delivered",
+        "{platform} could not deliver the message: {reason}",
+        platform="WhatsApp",
+        reason=refusal.text,
+    )
     return SendRejected(reason)
 
 
@@ -216,7 +285,14 @@ class GraphClient:
         except GraphRefusal as refusal:
             raise make_platform_error(refusal) from None
         except (httpx2.RequestError, TimeoutError) as error:
-            raise ConnectionLost(f"WhatsApp can't be reached right now ({type(error).__name__}).") from None
+            raise ConnectionLost(
+                say(
+                    "platform.not_reachable_because",
+                    "{platform} can't be reached right now ({reason}).",
+                    platform="WhatsApp",
+                    reason=type(error).__name__,
+                )
+            ) from None
 
     async def get_number(self, *fields: str) -> JSON:
         """Return what Meta says about our number."""
@@ -294,7 +370,14 @@ class GraphClient:
             error = make_delivery_error(refusal)
             raise (make_repeatable(error) if is_repeatable else error) from None
         except NOT_SENT_ERRORS as error:
-            raise SendRetryable(f"WhatsApp can't be reached right now ({type(error).__name__}).") from None
+            raise SendRetryable(
+                say(
+                    "platform.not_reachable_because",
+                    "{platform} can't be reached right now ({reason}).",
+                    platform="WhatsApp",
+                    reason=type(error).__name__,
+                )
+            ) from None
         except (httpx2.RequestError, TimeoutError) as error:
             reason = f"WhatsApp did not answer ({type(error).__name__})."
             raise (SendRetryable(reason) if is_repeatable else SendUncertain(reason)) from None

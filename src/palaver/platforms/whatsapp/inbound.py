@@ -136,7 +136,7 @@ class MessageStatus:
 
 @dataclass(slots=True)
 class WebhookContent:
-    """What one request of Meta contains for our number, in its order."""
+    """The content of one request of Meta for our number, in its order."""
 
     updates: list[AnyUpdate] = field(default_factory=list)
     statuses: list[MessageStatus] = field(default_factory=list)

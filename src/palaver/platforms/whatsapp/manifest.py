@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, SecretStr, field_validator
 
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import check_api_url, check_text
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
@@ -39,23 +40,36 @@ DEFAULT_API_VERSION = "v24.0"
 _API_VERSION = re.compile(r"v[0-9]{1,3}\.[0-9]{1,2}")
 _CHECK_ACCESS_TOKEN = check_text(
     r"[A-Za-z0-9_.|-]{20,1024}",
-    "This is not an access token of Meta. In the Meta Business Suite open Settings, System users, choose yours, then "
-    "Generate token with the permissions whatsapp_business_messaging and whatsapp_business_management.",
+    say(
+        "whatsapp.not_access_token",
+        "This is not an access token of Meta. In the Meta Business Suite open Settings, System users,"
+        " choose yours, then Generate token with the permissions whatsapp_business_messaging and"
+        " whatsapp_business_management.",
+    ),
 )
 _CHECK_APP_SECRET = check_text(
     "[0-9a-f]{32}",
-    "This is not an app secret: it has 32 digits and letters from a to f. It is shown at developers.facebook.com: your "
-    "app, App settings, Basic, App secret.",
+    say(
+        "whatsapp.not_app_secret_32",
+        "This is not an app secret: it has 32 digits and letters from a to f. It is shown at"
+        " developers.facebook.com: your app, App settings, Basic, App secret.",
+    ),
     clean=lambda secret: secret.strip().lower(),
 )
 _CHECK_VERIFY_TOKEN = check_text(
     "[A-Za-z0-9_.~-]{16,128}",
-    "The verify token needs 16 to 128 letters, digits, '-', '_', '.' or '~'. Make one: openssl rand -hex 16",
+    say(
+        "whatsapp.verify_token_needs_16",
+        "The verify token needs 16 to 128 letters, digits, '-', '_', '.' or '~'. Make one: openssl rand -hex 16",
+    ),
 )
 _CHECK_ID = check_text(
     "[0-9]{5,25}",
-    "This id of Meta is a number with 5 to 25 digits. It is shown at developers.facebook.com: your app, WhatsApp, API "
-    "Setup.",
+    say(
+        "whatsapp.not_id",
+        "This id of Meta is a number with 5 to 25 digits. It is shown at developers.facebook.com:"
+        " your app, WhatsApp, API Setup.",
+    ),
 )
 MetaId = Annotated[str, BeforeValidator(str), _CHECK_ID]
 
@@ -76,7 +90,14 @@ class WhatsAppSettings(AccountSettings):
     @classmethod
     def _check_api_version(cls, value: str) -> str:
         if not _API_VERSION.fullmatch(value):
-            raise ValueError(f"{value!r} is not a version of the Graph API; use one such as {DEFAULT_API_VERSION}.")
+            raise ValueError(
+                say(
+                    "whatsapp.not_version_graph_api",
+                    "{value} is not a version of the Graph API; use one such as {example}.",
+                    value=repr(value),
+                    example=DEFAULT_API_VERSION,
+                )
+            )
         return value
 
     @property

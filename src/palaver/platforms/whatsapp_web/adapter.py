@@ -15,10 +15,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable
+from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
+from palaver.core.texts import read_message, say
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.receiving import parse_json_object
+from palaver.platforms.common.whatsapp_markdown import render_whatsapp_messages
 from palaver.platforms.whatsapp_web.inbound import EventContext, is_group, parse_event
 from palaver.platforms.whatsapp_web.linking import (
     ACCOUNT_FILE,
@@ -31,7 +34,7 @@ from palaver.platforms.whatsapp_web.linking import (
     raise_refusal,
 )
 from palaver.platforms.whatsapp_web.manifest import CAPABILITIES
-from palaver.platforms.whatsapp_web.outbound import describe_file, make_delivery_error, parse_address, render_markdown
+from palaver.platforms.whatsapp_web.outbound import describe_file, make_delivery_error, parse_address
 from palaver.platforms.whatsapp_web.process import CHILD_COMMAND, ChildEnded, ChildProcess, FileExchange
 from palaver.platforms.whatsapp_web.protocol import HEARTBEAT_SECONDS, RequestError, State
 
@@ -65,8 +68,6 @@ class _LinkingEnded(Exception):
 
 
 class WhatsAppWebAdapter(Adapter):
-    """One account of a private person."""
-
     platform = Platform.WHATSAPP_WEB
     capabilities = CAPABILITIES
     silence_seconds = 200.0  # longer than a code to type is valid
@@ -97,9 +98,19 @@ class WhatsAppWebAdapter(Adapter):
             await self._start_child()
             self._identity = await asyncio.to_thread(self._load_account)
         elif self._child is None or not self._child.is_running or not (self._is_connected or self._is_linking):
-            raise ConnectionLost("WhatsApp is not connected right now. It is being connected again.")
+            raise ConnectionLost(
+                say(
+                    "whatsapp_web.whatsapp_not_connected_right",
+                    "WhatsApp is not connected right now. It is being connected again.",
+                )
+            )
         elif self._is_connected and time.monotonic() - self._heard_at > MAX_UNHEARD_SECONDS:
-            raise ConnectionLost("WhatsApp does not answer right now. If that goes on, it is connected again.")
+            raise ConnectionLost(
+                say(
+                    "whatsapp_web.whatsapp_not_answer_right",
+                    "WhatsApp does not answer right now. If that goes on, it is connected again.",
+                )
+            )
         phone = self._identity.get("phone")
         name = self._identity.get("name") or (f"+{phone}" if phone else None)
         return AccountInfo(
@@ -120,13 +131,19 @@ class WhatsAppWebAdapter(Adapter):
                 await self._serve(self._get_child(), link)
             except _LoggedOut as error:
                 relinks = 1 if self._is_connected else relinks + 1
-                self._notice = str(error)
+                self._notice = read_message(error)
                 log.warning("whatsapp_web_logged_out", extra={"account": self.account, "reason": self._notice})
                 await self._close_child()
                 await asyncio.to_thread(put_session_aside, self._folder)
                 self._identity = {}
                 if relinks > MAX_RELINKS:
-                    raise ConnectionLost(f"WhatsApp ends every new link. {self._notice}") from None
+                    raise ConnectionLost(
+                        say(
+                            "whatsapp_web.whatsapp_ends_every_new",
+                            "WhatsApp ends every new link. {notice}",
+                            notice=self._notice,
+                        )
+                    ) from None
             except _LinkingEnded:
                 rounds += 1
                 await self._close_child()
@@ -141,7 +158,9 @@ class WhatsAppWebAdapter(Adapter):
             async with asyncio.timeout(START_SECONDS):
                 first = await child.receive()
         except TimeoutError:
-            raise ConnectionLost("The WhatsApp library did not start in time.") from None
+            raise ConnectionLost(
+                say("whatsapp_web.whatsapp_library_not_start", "The WhatsApp library did not start in time.")
+            ) from None
         if first.get("state") == State.FAILED:
             raise AccountRefused(describe_failed_start(str(first.get("module")), str(first.get("error"))))
         self._version = str(first.get("version", ""))
@@ -243,7 +262,8 @@ class WhatsAppWebAdapter(Adapter):
         self._group_names.clear()
         if identity != self._identity:
             self._identity = identity
-            await asyncio.to_thread(self._save_account)
+            path, text = self._folder / ACCOUNT_FILE, json.dumps(identity)
+            await asyncio.to_thread(write_file_atomically, path, text, overwrite=True)
         link.report_connected()
 
     def _load_account(self) -> Mapping[str, Any]:
@@ -251,11 +271,6 @@ class WhatsAppWebAdapter(Adapter):
             return parse_json_object((self._folder / ACCOUNT_FILE).read_bytes()) or {}
         except OSError:
             return {}
-
-    def _save_account(self) -> None:
-        path = self._folder / ACCOUNT_FILE
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(self._identity), "utf-8")
 
     def _get_child(self) -> ChildProcess:
         if self._child is None:
@@ -275,7 +290,7 @@ class WhatsAppWebAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     def render(self, markdown: str) -> list[str]:
-        return render_markdown(markdown)
+        return render_whatsapp_messages(markdown, self.capabilities)
 
     async def send(self, message: OutgoingMessage) -> str:
         chat = parse_address(message.address)

@@ -20,6 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from palaver.core.texts import say
 from palaver.platforms.whatsapp_web.protocol import (
     FILES_FOLDER,
     HEARTBEAT_SECONDS,
@@ -66,7 +67,7 @@ class Library(Protocol):
         ...
 
     def is_alive(self) -> bool:
-        """Whether the connection receives."""
+        """Return whether the connection receives."""
         ...
 
     def perform(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,15 +171,11 @@ class Child:
 
     def _perform(self, fields: dict[str, Any]) -> dict[str, Any]:
         result = self._library.perform(fields["do"], fields)
-        if fields["do"] in SENDING_REQUESTS:
-            self._keep_proof(fields["key"], result["id"])
+        if fields["do"] in SENDING_REQUESTS and self._spool is not None:
+            # Keep that a message was sent, in case Palaver is no longer there to read the reply.
+            with contextlib.suppress(OSError):  # the reply says it, too
+                self._spool.append({"kind": "sent", "key": fields["key"], "id": result["id"]})
         return result
-
-    def _keep_proof(self, key: str, message_id: str) -> None:
-        """Keep that a message was sent, in case Palaver is no longer there to read the reply."""
-        assert self._spool is not None  # noqa: S101  (nothing is sent before it is set)
-        with contextlib.suppress(OSError):  # the reply says it, too
-            self._spool.append({"kind": "sent", "key": key, "id": message_id})
 
     def _reply(self, number: int, work: Callable[[], dict[str, Any]]) -> None:
         try:
@@ -289,7 +286,7 @@ class Child:
         """Receive; if too much waits already, hand that over first."""
         with self._changed:
             self._changed.wait_for(lambda: self._spool is not None and not self._spool.is_full)
-        reason = "The connection to WhatsApp has ended."
+        reason: str = say("whatsapp_web.connection_whatsapp_ended", "The connection to WhatsApp has ended.")
         try:
             self._library.connect(options, report=self.report, receive=self.receive)
         except RequestError as error:

@@ -155,7 +155,7 @@ def order_jids(*jids: str | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventContext:
-    """What is known besides an event itself."""
+    """The state of the account that an event is read with."""
 
     open_file: OpenFile
     sent_ids: Container[str] = ()  # of messages that Palaver has sent lately

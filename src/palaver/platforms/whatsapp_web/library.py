@@ -65,7 +65,7 @@ def _never_raise(handler: Callable[..., None]) -> Callable[..., None]:
     def call(self: NeonizeLibrary, *arguments: Any) -> None:
         try:
             handler(self, *arguments)
-        except Exception as error:  # noqa: BLE001  (its text may hold anything)
+        except Exception as error:  # noqa: BLE001  (Go can't be told; its text may hold what was received)
             self.report_problem(type(error).__name__)
 
     return call
@@ -128,7 +128,7 @@ class NeonizeLibrary:
         }
 
     def is_alive(self) -> bool:
-        """Whether WhatsApp answers on the connection that receives."""
+        """Return whether WhatsApp answers on the connection that receives."""
         client = self._client
         if client is None or self._identity is None or self._misses_answers or self._is_done.is_set():
             return False

@@ -6,13 +6,13 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.texts import say
 from palaver.platforms.whatsapp_web.protocol import ErrorKind, State
 
 if TYPE_CHECKING:
     from neonize.proto import Neonize_pb2 as neonize
 
 MAX_REASON_CHARS: Final = 200
-
 
 # The first that is found in the text of an error decides. What is not recognized may have arrived.
 _KINDS: Final = (
@@ -35,26 +35,36 @@ _KINDS: Final = (
     ("upload", ErrorKind.NOT_SENT),
     ("download", ErrorKind.NOT_SENT),
 )
-
-
 _DIGITS: Final = re.compile(r"\d{5,}")
-
-
 OWNER_LOGOUTS: Final = {
-    "LOGGED_OUT": "The link was ended on the phone (Linked devices), or the phone was not online for two weeks.",
-    "MAIN_DEVICE_GONE": "WhatsApp has locked the account, or it has moved to another phone. Open WhatsApp on the phone "
-    "to see what it says.",
-    "UNKNOWN_LOGOUT": "WhatsApp has ended the link, possibly because it has banned the number. Open WhatsApp on the "
-    "phone to see what it says.",
+    "LOGGED_OUT": say(
+        "whatsapp_web.link_ended_phone_linked",
+        "The link was ended on the phone (Linked devices), or the phone was not online for two weeks.",
+    ),
+    "MAIN_DEVICE_GONE": say(
+        "whatsapp_web.whatsapp_locked_account_moved",
+        "WhatsApp has locked the account, or it has moved to another phone. Open WhatsApp on the"
+        " phone to see what it says.",
+    ),
+    "UNKNOWN_LOGOUT": say(
+        "whatsapp_web.whatsapp_ended_link_possibly",
+        "WhatsApp has ended the link, possibly because it has banned the number. Open WhatsApp on the"
+        " phone to see what it says.",
+    ),
 }
-
-
 _BANS: Final = {
-    "SEND_TO_TOO_MANY_PEOPLE": "too many messages went to people who do not have this number in their contacts",
-    "BLOCKED_BY_USERS": "too many people have blocked this number",
-    "CREATED_TOO_MANY_GROUPS": "too many groups were created with people who do not have this number",
-    "SENT_TOO_MANY_SAME_MESSAGE": "the same message was sent too often",
-    "BROADCAST_LIST": "too many messages went to a broadcast list",
+    "SEND_TO_TOO_MANY_PEOPLE": say(
+        "whatsapp_web.too_many_messages_went",
+        "too many messages went to people who do not have this number in their contacts",
+    ),
+    "BLOCKED_BY_USERS": say("whatsapp_web.too_many_people_blocked", "too many people have blocked this number"),
+    "CREATED_TOO_MANY_GROUPS": say(
+        "whatsapp_web.too_many_groups_created", "too many groups were created with people who do not have this number"
+    ),
+    "SENT_TOO_MANY_SAME_MESSAGE": say("whatsapp_web.same_message_sent_too", "the same message was sent too often"),
+    "BROADCAST_LIST": say(
+        "whatsapp_web.too_many_messages_went_broadcast", "too many messages went to a broadcast list"
+    ),
 }
 
 
@@ -69,19 +79,30 @@ def describe_library_error(text: str) -> str:
     line = _DIGITS.sub("…", " ".join(text.split()))
     if "dial" in line:
         reason = line.rpartition("dial ")[2][:MAX_REASON_CHARS]
-        return f"WhatsApp can't be reached. Check the network connection of this machine ({reason})."
+        return say(
+            "whatsapp_web.whatsapp_cant_reached_check",
+            "WhatsApp can't be reached. Check the network connection of this machine ({reason}).",
+            reason=reason,
+        )
     return f"WhatsApp: {line[:MAX_REASON_CHARS]}"
 
 
 def describe_ban(ban: neonize.TemporaryBan, now: datetime | None = None) -> str:
     """Return why WhatsApp has banned the number for a while, and until when."""
     code = ban.DESCRIPTOR.fields_by_name["Code"].enum_type.values_by_number.get(ban.Code)
-    reason = _BANS.get(code.name if code else "", "it behaved like a program")
+    reason = _BANS.get(code.name if code else "", say("whatsapp_web.behaved_like_program", "it behaved like a program"))
     seconds = ban.Expire / 1_000_000_000 if ban.Expire > 10**11 else ban.Expire  # Go counts in nanoseconds
     if not 0 < seconds < timedelta(days=365).total_seconds():
-        return f"WhatsApp has banned this number for a while: {reason}."
+        return say(
+            "whatsapp_web.banned_because", "WhatsApp has banned this number for a while: {reason}.", reason=reason
+        )
     until = (now or datetime.now(UTC)) + timedelta(seconds=seconds)
-    return f"WhatsApp has banned this number until {until:%Y-%m-%d %H:%M} UTC: {reason}."
+    return say(
+        "whatsapp_web.banned_until",
+        "WhatsApp has banned this number until {until}: {reason}.",
+        until=f"{until:%Y-%m-%d %H:%M} UTC",
+        reason=reason,
+    )
 
 
 def translate_failure(failure: neonize.ConnectFailure) -> tuple[State, dict[str, Any]]:
@@ -91,7 +112,13 @@ def translate_failure(failure: neonize.ConnectFailure) -> tuple[State, dict[str,
     if name in OWNER_LOGOUTS:
         return State.LOGGED_OUT, {"reason": OWNER_LOGOUTS[name]}
     if name == "TEMP_BANNED":
-        return State.BANNED, {"reason": "WhatsApp has banned this number for a while."}
+        return State.BANNED, {"reason": say("whatsapp_web.banned", "WhatsApp has banned this number for a while.")}
     if name in {"CLIENT_OUTDATED", "BAD_USER_AGENT"}:
         return State.OUTDATED, {}
-    return State.UNAVAILABLE, {"reason": f"WhatsApp refuses the connection for now ({name.lower().replace('_', ' ')})."}
+    return State.UNAVAILABLE, {
+        "reason": say(
+            "whatsapp_web.whatsapp_refuses_connection_now",
+            "WhatsApp refuses the connection for now ({reason}).",
+            reason=name.lower().replace("_", " "),
+        )
+    }

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.core.texts import join_texts, say
 from palaver.delivery.model import LinkingPrompt
 from palaver.platforms.common.receiving import RecentEntries
 from palaver.platforms.whatsapp_web.inbound import is_group
@@ -17,49 +18,65 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_LINKING_ROUNDS: Final = 5  # each shows codes for some minutes
-LINKING_EXPIRED: Final = (
-    "This account was not linked with a phone in time. Choose “Connect now” when you have your phone at hand: then a "
-    "new code is shown."
+LINKING_EXPIRED: Final = say(
+    "whatsapp_web.linking_expired",
+    "This account was not linked with a phone in time. Choose “Connect now” when you have your"
+    " phone at hand: then a new code is shown.",
 )
-MENU: Final = (
-    "On your phone, open WhatsApp, then Settings on an iPhone or the menu ⋮ on Android, then Linked devices, then Link "
-    "a device."
+MENU: Final = say(
+    "whatsapp_web.menu",
+    "On your phone, open WhatsApp, then Settings on an iPhone or the menu ⋮ on Android, then"
+    " Linked devices, then Link a device.",
 )
 ACCOUNT_FILE: Final = "account.json"  # who the linked account is
 _ASIDE: Final = "session.logged-out"
-_INSTALL: Final = (
-    "Install it with `pip install 'palaver[whatsapp-web]'`, in the same environment as Palaver, and start the server "
-    "again."
+_INSTALL: Final = say(
+    "whatsapp_web.install",
+    "Install it with `pip install 'palaver[whatsapp-web]'`, in the same environment as Palaver,"
+    " and start the server again.",
 )
-_LIBMAGIC: Final = (
-    "The WhatsApp library needs libmagic, which is not installed. On Debian and Ubuntu: `sudo apt install libmagic1`; "
-    "on macOS: `brew install libmagic`. Then choose “Connect now”."
+_LIBMAGIC: Final = say(
+    "whatsapp_web.libmagic",
+    "The WhatsApp library needs libmagic, which is not installed. On Debian and Ubuntu: `sudo apt"
+    " install libmagic1`; on macOS: `brew install libmagic`. Then choose “Connect now”.",
 )
 _REFUSALS: Final = {
-    State.REPLACED: "Another program uses the keys of this linked device, such as a second Palaver with a copy of this "
-    "folder. Stop the other one, and then choose “Connect now”. If there is none, remove the device on your phone "
-    "(WhatsApp, Linked devices) and link it again.",
-    State.OUTDATED: "WhatsApp no longer accepts this version of the library. Install a newer one with `pip install "
-    "--upgrade neonize`, and start the server again.",
-    State.BANNED: "Stop this account for now (platforms.whatsapp-web.enabled: false), and look into WhatsApp on your "
-    "phone.",
+    State.REPLACED: say(
+        "whatsapp_web.another_program_uses_keys",
+        "Another program uses the keys of this linked device, such as a second Palaver with a copy of"
+        " this folder. Stop the other one, and then choose “Connect now”. If there is none, remove"
+        " the device on your phone (WhatsApp, Linked devices) and link it again.",
+    ),
+    State.OUTDATED: say(
+        "whatsapp_web.whatsapp_no_longer_accepts",
+        "WhatsApp no longer accepts this version of the library. Install a newer one with `pip"
+        " install --upgrade neonize`, and start the server again.",
+    ),
+    State.BANNED: say(
+        "whatsapp_web.stop_account_now_platforms",
+        "Stop this account for now (platforms.whatsapp-web.enabled: false), and look into WhatsApp on your phone.",
+    ),
 }
 
 MAX_MESSAGES: Final = 1000
 MAX_QUOTE_CHARS: Final = 300
 
 
-def make_prompt(state: State, fields: Mapping[str, Any], notice: str, now: datetime | None = None) -> LinkingPrompt:
+def make_prompt(state: State, fields: Mapping[str, Any], notice: str) -> LinkingPrompt:
     """Return what the owner has to do to link their phone; `notice` says why it is needed again."""
     how = (
-        "Scan this code." if state is State.QR_CODE else "Choose “Link with phone number instead”, and type this code."
+        say("whatsapp_web.scan_code", "Scan this code.")
+        if state is State.QR_CODE
+        else say(
+            "whatsapp_web.choose_link_phone_number", "Choose “Link with phone number instead”, and type this code."
+        )
     )
     code = str(fields["code"])
     return LinkingPrompt(
-        instructions=" ".join(filter(None, [notice, MENU, how])),
+        instructions=join_texts(" ", filter(None, [notice, MENU, how])),
         qr_text=code if state is State.QR_CODE else None,
         code=code if state is State.PAIRING_CODE else None,
-        expires_at=(now or datetime.now(UTC)) + timedelta(seconds=float(fields["seconds"])),
+        expires_at=datetime.now(UTC) + timedelta(seconds=float(fields["seconds"])),
     )
 
 
@@ -68,15 +85,26 @@ def describe_failed_start(module: str, error: str) -> str:
     if "libmagic" in error.lower():
         return _LIBMAGIC
     if module:
-        return f"WhatsApp Web needs the Python package {module}, which can't be loaded. {_INSTALL}"
-    return f"The WhatsApp library can't be loaded on this machine: {error[:200]}"
+        return say(
+            "whatsapp_web.whatsapp_web_needs_python",
+            "WhatsApp Web needs the Python package {module}, which can't be loaded. {fix}",
+            module=module,
+            fix=_INSTALL,
+        )
+    return say(
+        "whatsapp_web.whatsapp_library_cant_loaded",
+        "The WhatsApp library can't be loaded on this machine: {error}",
+        error=error[:200],
+    )
 
 
 def raise_refusal(state: State, reason: str) -> NoReturn:
     """Raise what the end of a connection means: whether connecting again helps, and what to do."""
     if (fix := _REFUSALS.get(state)) is not None:
-        raise AccountRefused(" ".join(filter(None, [reason, fix])))
-    raise ConnectionLost(reason or "The connection to WhatsApp has ended.")
+        raise AccountRefused(join_texts(" ", filter(None, [reason, fix])))
+    raise ConnectionLost(
+        reason or say("whatsapp_web.connection_whatsapp_ended", "The connection to WhatsApp has ended.")
+    )
 
 
 def put_session_aside(folder: Path) -> None:
@@ -90,7 +118,7 @@ def put_session_aside(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SeenMessage:
-    """What a reply or a reaction needs to know of a message."""
+    """A message, as far as a reply or a reaction needs it."""
 
     sender: str
     text: str  # its beginning, which phones show in a reply

@@ -10,6 +10,7 @@ from pydantic import SecretStr, field_validator
 
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.common.settings import check_text
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
@@ -35,8 +36,11 @@ CAPABILITIES: Final = Capabilities(
 
 _CHECK_PHONE_NUMBER = check_text(
     "[1-9][0-9]{6,14}",
-    "This is not a phone number in international form. Write it with its country code, such as +49 170 1234567, in "
-    "quotation marks.",
+    say(
+        "whatsapp_web.not_phone_number_international",
+        "This is not a phone number in international form. Write it with its country code, such as"
+        " +49 170 1234567, in quotation marks.",
+    ),
     clean=lambda number: re.sub("[ ()./-]", "", number.strip()).removeprefix("+"),
 )
 _PROXY_SCHEMES = frozenset({"http", "https", "socks5"})
@@ -58,7 +62,13 @@ class WhatsAppWebSettings(AccountSettings):
     def _check_device_name(cls, value: str) -> str:
         name = " ".join(value.split())
         if not name or len(name) > _MAX_DEVICE_NAME_CHARS or not name.isprintable():
-            raise ValueError(f"The device name needs 1 to {_MAX_DEVICE_NAME_CHARS} characters.")
+            raise ValueError(
+                say(
+                    "signal.device_name_needs_1",
+                    "The device name needs 1 to {limit} characters.",
+                    limit=_MAX_DEVICE_NAME_CHARS,
+                )
+            )
         return name
 
     @field_validator("proxy_url")
@@ -68,14 +78,21 @@ class WhatsAppWebSettings(AccountSettings):
             return None
         url = value.get_secret_value().strip()
         if not is_http_url(url, _PROXY_SCHEMES):
-            raise ValueError("This is not the address of a proxy; use one such as socks5://127.0.0.1:1080.")
+            raise ValueError(
+                say(
+                    "whatsapp_web.not_address_proxy_use",
+                    "This is not the address of a proxy; use one such as socks5://127.0.0.1:1080.",
+                )
+            )
         return SecretStr(urlsplit(url).geturl())
 
     @field_validator("child_command")
     @classmethod
     def _check_child_command(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if value is not None and (not value or not all(value)):
-            raise ValueError("The command needs at least the path of a program.")
+            raise ValueError(
+                say("whatsapp_web.command_needs_least_path", "The command needs at least the path of a program.")
+            )
         return value
 
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 _PAGE: Final = b"OggS"
-
-
 _OPUS_RATE: Final = 48_000  # samples in a second, whatever the sound was recorded with
-
-
 _POSITION_OFFSET: Final = 6
-
-
 _HEADER_BYTES: Final = 27
 
 

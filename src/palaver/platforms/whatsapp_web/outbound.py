@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
-from palaver.platforms.common.whatsapp_markdown import render_whatsapp_messages
 from palaver.platforms.whatsapp_web.inbound import expand_jid
-from palaver.platforms.whatsapp_web.manifest import CAPABILITIES
 from palaver.platforms.whatsapp_web.protocol import ErrorKind, RequestError
 
 if TYPE_CHECKING:
@@ -25,11 +23,6 @@ _FIELDS: Final = {
     "audio/mp4": "audioMessage",
     "audio/aac": "audioMessage",
 }
-
-
-def render_markdown(markdown: str) -> list[str]:
-    """Return the messages that a text becomes."""
-    return render_whatsapp_messages(markdown, CAPABILITIES)
 
 
 def parse_address(address: Address) -> str:

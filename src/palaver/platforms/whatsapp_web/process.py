@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import ConnectionLost, LimitReached, SendRejected
+from palaver.core.texts import say
 from palaver.platforms.whatsapp_web.manifest import MAX_FILE_BYTES
 from palaver.platforms.whatsapp_web.protocol import (
     ATTEMPTS_FOLDER,
@@ -94,7 +95,13 @@ class ChildProcess:
                 start_new_session=True,  # Ctrl+C in the terminal is for Palaver, which ends the child in order
             )
         except OSError as error:
-            raise ConnectionLost(f"The process for WhatsApp can't be started: {error.strerror}.") from error
+            raise ConnectionLost(
+                say(
+                    "whatsapp_web.process_whatsapp_cant_started",
+                    "The process for WhatsApp can't be started: {error}.",
+                    error=error.strerror,
+                )
+            ) from error
         return cls(process)
 
     @property
@@ -304,7 +311,7 @@ class FileExchange:
         Files that were being downloaded at a crash are tried again one after the other, to find the one that causes it.
         """
         marker = self._attempts_folder / hashlib.sha256(media["reference"].encode()).hexdigest()[:32]
-        crashes = await asyncio.to_thread(_count_attempts, marker)
+        crashes = await asyncio.to_thread(lambda: marker.stat().st_size if marker.exists() else 0)
         if crashes >= MAX_DOWNLOAD_ATTEMPTS:
             await asyncio.to_thread(marker.unlink, missing_ok=True)
             raise LimitReached("The WhatsApp library crashed each time it downloaded this file.")
@@ -329,10 +336,6 @@ class FileExchange:
             if error.kind is ErrorKind.TOO_LARGE:
                 raise LimitReached(error.text) from None
             raise ConnectionLost(error.text) from None
-
-
-def _count_attempts(marker: Path) -> int:
-    return marker.stat().st_size if marker.exists() else 0
 
 
 def _add_attempt(marker: Path) -> None:

@@ -40,7 +40,7 @@ LOCK_FILE: Final = "lock"
 
 
 class State(StrEnum):
-    """What the child reports about its connection."""
+    """A report of the child about its connection."""
 
     READY = "ready"  # the library is loaded
     FAILED = "failed"  # the library can't be loaded
@@ -60,7 +60,7 @@ class State(StrEnum):
 
 
 class ErrorKind(StrEnum):
-    """Why the child did not do what it was asked."""
+    """The reason why the child did not do what it was asked."""
 
     NOT_SENT = "not_sent"  # certainly; it can be tried again
     RATE_LIMITED = "rate_limited"

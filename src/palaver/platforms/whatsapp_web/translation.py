@@ -168,7 +168,7 @@ def find_context(message: Message) -> ContextInfo:
 
 
 def is_short_address(jid: str) -> bool:
-    """Whether a text that a person has sent may be an address."""
+    """Return whether a text that a person has sent may be an address."""
     return len(jid) <= MAX_MENTION_CHARS and jid.isascii()
 
 

@@ -97,29 +97,19 @@ class ListCriteria(TypedDict, total=False):
 
 
 def load_session_page(
-    tx: Transaction,
-    scope: ViewScope,
-    *,
-    limit: int,
-    cursor: str | None,
-    state: str = "active",
-    project: str | None = None,
-    platform: str | None = None,
-    person: str | None = None,
-    after: datetime | None = None,
-    before: datetime | None = None,
-    title: str | None = None,
-    text: str | None = None,
+    tx: Transaction, scope: ViewScope, limit: int, cursor: str | None, criteria: ListCriteria
 ) -> Page[Session]:
     """Load a page of the sessions that have messages and meet the criteria, newest first.
 
     No index covers `title` and `text`: with one of them, and in a lane's scope, a page may be short or even empty and
     still have a cursor that continues the list.
     """
+    project, platform, person = criteria.get("project"), criteria.get("platform"), criteria.get("person")
+    after, before = criteria.get("after"), criteria.get("before")
     if platform is not None:
         platform = platform.strip().lower() if is_storable(platform) else ""  # no session has the platform ""
     session_filter = session_lists.SessionFilter(
-        state=state,
+        state=criteria.get("state", "active"),
         limit=limit,
         cursor=cursor,
         project_id=None if project is None else scope.get_project(tx, project)[1].id,
@@ -130,7 +120,7 @@ def load_session_page(
     audiences = scope.list_audiences(tx)
     if person is not None:
         audiences = _keep_audiences_of(tx, person, audiences)
-    built = (_build_text_condition(text), _build_title_condition(title))
+    built = (_build_text_condition(criteria.get("text")), _build_title_condition(criteria.get("title")))
     conditions = [matches for matches in built if matches is not None]
     if not conditions and scope.lane_key is None:
         return session_lists.list_sessions(tx, session_filter, audiences)
@@ -203,7 +193,7 @@ class SummaryOperations(ViewPart[R]):
         """
 
         def run(tx: Transaction) -> Page[SessionSummary]:
-            page = load_session_page(tx, self._scope, limit=limit, cursor=cursor, **criteria)
+            page = load_session_page(tx, self._scope, limit, cursor, criteria)
             return Page(session_lists.load_summaries(tx, page, self._scope.person_id), page.cursor)
 
         return Read(run)

@@ -211,7 +211,7 @@ class ViewOperations(SessionOperations[R], ViewPart[R]):
         self, *, limit: int = 50, cursor: str | None = None, **criteria: Unpack[ListCriteria]
     ) -> Work[Page[Session]]:
         """List conversations with messages that meet every given condition, newest first; see `summaries.list`."""
-        return Read(lambda tx: load_session_page(tx, self._scope, limit=limit, cursor=cursor, **criteria))
+        return Read(lambda tx: load_session_page(tx, self._scope, limit, cursor, criteria))
 
     get = operation(SessionOperations._get)
 

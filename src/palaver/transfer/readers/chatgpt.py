@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import Platform
 from palaver.transfer.imported import ImportedConversation, ImportedFile, ImportedProject
-from palaver.transfer.readers.archive import (
+from palaver.transfer.reader_kit.export_files import (
     DamagedFile,
     UnreadableItem,
     close_on_error,
@@ -21,8 +21,12 @@ from palaver.transfer.readers.archive import (
     parse_json,
     read_small_file,
 )
-from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_conversation_files
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.indexed_export import (
+    Identity,
+    IndexedExport,
+    open_conversation_files,
+)
+from palaver.transfer.reader_kit.values import (
     Clock,
     ConvertedMessage,
     as_dict,
@@ -31,13 +35,14 @@ from palaver.transfer.readers.values import (
     as_text,
     build_call,
     build_message,
+    drop_empty,
+    find_first_time,
     format_json,
     format_missing_file,
     join_paragraphs,
-    order_tree,
-    read_converted,
     read_time,
     read_title,
+    read_tree,
 )
 
 if TYPE_CHECKING:
@@ -46,14 +51,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.transfer.imported import ImportedMessage, ImportProblem
-    from palaver.transfer.readers.archive import ExportFiles, ItemFile
-    from palaver.transfer.readers.indexed_export import IndexedItem
+    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemFile
+    from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 HOW_TO_GET: Final = (
     "In ChatGPT, open Settings > Data controls > Export data. You get an e-mail with a link to a zip file: import that"
     " file, the folder that you unpacked it to, or the conversations.json in it."
 )
-_CONVERSATIONS = re.compile(r"conversations(?:-\d+)?\.json")
+_CONVERSATIONS = re.compile(r"(?:.*[/\\])?conversations(?:-\d+)?\.json", re.DOTALL)
 _FILE_ID = re.compile(r"file[-_][A-Za-z0-9]+")
 _FILE_NAMES: Final = "conversation_asset_file_names.json"
 _MAX_NAMES_BYTES: Final = 64_000_000
@@ -77,11 +82,7 @@ def open_reader(path: Path) -> ChatGptReader:
     """Open an export; raise InvalidImport, with how to get one, if it is none."""
     files = open_export(path, how_to_get=HOW_TO_GET)
     with close_on_error(files):
-        return ChatGptReader(files, open_conversation_files(files, path, _has_conversations, HOW_TO_GET))
-
-
-def _has_conversations(name: str) -> bool:
-    return _CONVERSATIONS.fullmatch(get_base_name(name)) is not None
+        return ChatGptReader(files, open_conversation_files(files, path, _CONVERSATIONS.fullmatch, HOW_TO_GET))
 
 
 class ChatGptReader(IndexedExport):
@@ -89,7 +90,7 @@ class ChatGptReader(IndexedExport):
     platform = Platform("chatgpt")
 
     def __init__(self, files: ExportFiles, conversations: list[ItemFile]) -> None:
-        super().__init__(files, ConversationIndex(conversations, _identify))
+        super().__init__(files, conversations, _identify)
         self._members = _find_members(files.names)
         self._names = _read_names(files)
 
@@ -108,7 +109,7 @@ class ChatGptReader(IndexedExport):
         )
 
     def _read_entries(self, item: IndexedItem) -> Iterator[ImportedMessage | ImportProblem]:
-        content = self._index.read(item)
+        content = self._read(item)
         mapping = as_dict(content.get("mapping"))
         clock = Clock(item.created_at)
         calls: dict[str, str] = {}  # the tool call that a message is, or answers
@@ -125,8 +126,8 @@ class ChatGptReader(IndexedExport):
                 calls[node_id] = call_id  # one call may have several results
             return at, converted
 
-        order = order_tree(_find_parents(mapping), _find_current(content))
-        return read_converted(order, convert, item.where, "These files are not in the export")
+        parents, current = _find_parents(mapping), _find_current(content)
+        return read_tree(parents, current, convert, item.where, "These files are not in the export")
 
     def _find_file(self, file_id: str, name: str) -> ImportedFile | None:
         member = self._members.get(file_id)
@@ -141,13 +142,10 @@ def _identify(content: dict[str, Any]) -> Identity | None:
     if not isinstance(content.get("mapping"), dict):
         return None
     origin_id = as_id(content.get("conversation_id")) or as_id(content.get("id"))
-    created_at = read_time(content.get("create_time")) or _find_first_time(content)
-    return Identity(origin_id, created_at, read_time(content.get("update_time")))
-
-
-def _find_first_time(content: dict[str, Any]) -> datetime | None:
     messages = (as_dict(as_dict(node).get("message")) for node in content["mapping"].values())
-    return min(filter(None, (read_time(message.get("create_time")) for message in messages)), default=None)
+    first_time = find_first_time(message.get("create_time") for message in messages)
+    created_at = read_time(content.get("create_time")) or first_time
+    return Identity(origin_id, created_at, read_time(content.get("update_time")))
 
 
 def _find_parents(mapping: dict[str, Any]) -> dict[str, str | None]:
@@ -372,16 +370,12 @@ def _read_thoughts(content: dict[str, Any]) -> str:
     )
 
 
-def _read_memories(content: dict[str, Any]) -> str:
-    return as_text(content.get("model_set_context")) or _read_unknown(content)
-
-
 def _read_unknown(content: dict[str, Any]) -> str:
     """Return the text of a type that did not exist when this was written."""
     for key in ("text", "content", "result"):
         if text := as_text(content.get(key)):
             return text
-    rest = {key: value for key, value in content.items() if key != "content_type" and value not in (None, "", [], {})}
+    rest = drop_empty({**content, "content_type": None})
     return format_json(rest) if rest else ""
 
 
@@ -390,5 +384,5 @@ _READERS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "tether_quote": _read_page,
     "sonic_webpage": _read_page,
     "thoughts": _read_thoughts,
-    "model_editable_context": _read_memories,
+    "model_editable_context": lambda content: as_text(content.get("model_set_context")) or _read_unknown(content),
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import Platform
 from palaver.transfer.imported import ImportedConversation, ImportedFile, ImportedMemory, ImportedProject, ImportProblem
-from palaver.transfer.readers.archive import (
+from palaver.transfer.reader_kit.export_files import (
     MAX_ITEM_BYTES,
     DamagedFile,
     UnreadableItem,
@@ -21,8 +21,12 @@ from palaver.transfer.readers.archive import (
     parse_json,
     read_small_file,
 )
-from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_conversation_files
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.indexed_export import (
+    Identity,
+    IndexedExport,
+    open_conversation_files,
+)
+from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     Clock,
     ConvertedMessage,
@@ -32,16 +36,18 @@ from palaver.transfer.readers.values import (
     as_list,
     as_text,
     build_message,
+    drop_empty,
+    find_first_time,
     format_count,
     format_json,
+    index_by_id,
     join_paragraphs,
     join_result_parts,
     make_text_file,
-    order_tree,
-    read_converted,
     read_notes,
     read_time,
     read_title,
+    read_tree,
 )
 
 if TYPE_CHECKING:
@@ -51,8 +57,8 @@ if TYPE_CHECKING:
 
     from palaver.sessions.message import Message
     from palaver.transfer.imported import ImportedMessage
-    from palaver.transfer.readers.archive import ExportFiles, ItemFile
-    from palaver.transfer.readers.indexed_export import IndexedItem
+    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemFile
+    from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 HOW_TO_GET: Final = (
     "In Claude, open Settings > Privacy > Export data. You get an e-mail with a link to a zip file: import that file,"
@@ -87,7 +93,7 @@ class ClaudeReader(IndexedExport):
     platform = Platform("claude")
 
     def __init__(self, files: ExportFiles, conversations: list[ItemFile]) -> None:
-        super().__init__(files, ConversationIndex(conversations, _identify))
+        super().__init__(files, conversations, _identify)
         self._projects: dict[str, str] = {}  # names by id
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
@@ -113,8 +119,8 @@ class ClaudeReader(IndexedExport):
     # ---- messages ----------------------------------------------------------------------------------------------
 
     def _read_entries(self, item: IndexedItem) -> Iterator[ImportedMessage | ImportProblem]:
-        content = self._index.read(item)
-        messages = _number_messages(content)
+        content = self._read(item)
+        messages = index_by_id(content.get("chat_messages"), "uuid")
         clock = Clock(item.created_at)
 
         def convert(message_id: str) -> tuple[datetime, ConvertedMessage]:
@@ -124,8 +130,8 @@ class ClaudeReader(IndexedExport):
             converted.name_missing_files(_read_role(message))
             return at, converted
 
-        order = order_tree(_find_parents(messages), _find_current(content, messages))
-        return read_converted(order, convert, item.where, "Claude does not export uploaded files")
+        parents, current = _find_parents(messages), _find_current(content, messages)
+        return read_tree(parents, current, convert, item.where, "Claude does not export uploaded files")
 
     # ---- projects and memories ---------------------------------------------------------------------------------
 
@@ -178,19 +184,9 @@ class ClaudeReader(IndexedExport):
 def _identify(content: dict[str, Any]) -> Identity | None:
     if not isinstance(content.get("chat_messages"), list):
         return None
-    created_at = read_time(content.get("created_at")) or min(
-        filter(None, (read_time(as_dict(each).get("created_at")) for each in content["chat_messages"])), default=None
-    )
+    first_time = find_first_time(as_dict(each).get("created_at") for each in content["chat_messages"])
+    created_at = read_time(content.get("created_at")) or first_time
     return Identity(as_id(content.get("uuid")), created_at, read_time(content.get("updated_at")))
-
-
-def _number_messages(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the messages by their ids; one without an id, or with that of another, gets its number."""
-    messages: dict[str, dict[str, Any]] = {}
-    for number, message in enumerate(map(as_dict, as_list(content.get("chat_messages"))), 1):
-        message_id = as_id(message.get("uuid"))
-        messages[message_id if message_id and message_id not in messages else f"#{number}"] = message
-    return messages
 
 
 def _find_parents(messages: dict[str, dict[str, Any]]) -> dict[str, str | None]:
@@ -266,8 +262,9 @@ def _read_text(block: dict[str, Any]) -> str:
     text = as_text(block.get("text"))
     if text or kind in {"text", ""} or kind in _HIDDEN_BLOCKS:
         return text
-    rest = {key: value for key, value in block.items() if value not in (None, "", [], {})}
-    return join_paragraphs(as_text(block.get("title")), as_text(block.get("transcript"))) or format_json(rest)
+    return join_paragraphs(as_text(block.get("title")), as_text(block.get("transcript"))) or format_json(
+        drop_empty(block)
+    )
 
 
 def _read_files(message: dict[str, Any]) -> tuple[list[ImportedFile], list[str]]:

@@ -23,7 +23,7 @@ from palaver.transfer.imported import (
     ImportProblem,
     InvalidImport,
 )
-from palaver.transfer.readers.archive import (
+from palaver.transfer.reader_kit.export_files import (
     MAX_ITEM_BYTES,
     UnreadableItem,
     close_on_error,
@@ -32,8 +32,8 @@ from palaver.transfer.readers.archive import (
     parse_json,
     read_path,
 )
-from palaver.transfer.readers.indexed_export import ConversationIndex, Identity, IndexedExport, open_item_files
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, open_item_files
+from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     Clock,
     ConvertedMessage,
@@ -44,16 +44,17 @@ from palaver.transfer.readers.values import (
     as_list,
     as_text,
     build_message,
+    find_first_time,
     format_count,
+    index_by_id,
     join_paragraphs,
     join_result_parts,
     limit_tokens,
     make_text_file,
-    order_tree,
-    read_converted,
     read_data_url,
     read_time,
     read_title,
+    read_tree,
 )
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ if TYPE_CHECKING:
     from palaver.core.foreign_sqlite import ForeignDatabase
     from palaver.sessions.message import Message
     from palaver.transfer.imported import ImportedItem, ImportedMessage, ImportReader
-    from palaver.transfer.readers.archive import ExportFiles
-    from palaver.transfer.readers.indexed_export import IndexedItem
+    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemFile
+    from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 
 HOW_TO_GET: Final = (
@@ -121,8 +122,7 @@ def open_reader(path: Path, account: str | None = None) -> ImportReader:
             raise InvalidImport(
                 f"{path.name} has neither a JSON file nor {DATABASE_NAME}. {HOW_TO_GET}", path=str(path)
             )
-        index = ConversationIndex(open_item_files(files, names, ("chats",), HOW_TO_GET), _identify)
-        return OpenWebUiExport(files, index, account)
+        return OpenWebUiExport(files, open_item_files(files, names, ("chats",), HOW_TO_GET), account)
 
 
 class OpenWebUiExport(IndexedExport):
@@ -131,16 +131,13 @@ class OpenWebUiExport(IndexedExport):
     format = "open-webui"
     platform = Platform("open-webui")
 
-    def __init__(self, files: ExportFiles, index: ConversationIndex, account: str | None) -> None:
-        super().__init__(files, index)
-        with close_on_error(index):
-            index.build()
+    def __init__(self, files: ExportFiles, conversations: list[ItemFile], account: str | None) -> None:
+        super().__init__(files, conversations, _identify)
+        with close_on_error(self):
             # An administrator can export the chats of all accounts into one file.
-            counts = Counter(item.group for item in sorted(index.items, key=lambda item: item.group))
-            self._account = _choose_account(counts, account, {}, "file")
-
-    def _list_conversations(self) -> list[IndexedItem]:
-        return [item for item in self._index.items if item.group == self._account]
+            counts = Counter(sorted(item.group for item in self._list_conversations()))
+            chosen = _choose_account(counts, account, {}, "file")
+            self._items = [item for item in self._list_conversations() if item.group == chosen]
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
         chat = get_chat(content)
@@ -148,7 +145,7 @@ class OpenWebUiExport(IndexedExport):
         return ImportedConversation(
             origin_id=item.origin_id,
             open_entries=lambda: read_messages(
-                get_chat(self._index.read(item)), item.created_at, item.where, lambda _id, _name: None
+                get_chat(self._read(item)), item.created_at, item.where, lambda _id, _name: None
             ),
             created_at=item.created_at,
             title=read_title(content.get("title")) or read_title(chat.get("title")),
@@ -167,7 +164,7 @@ def _identify(content: dict[str, Any]) -> Identity | None:
     chat = get_chat(content)
     if not isinstance(chat.get("history"), dict) and not isinstance(chat.get("messages"), list):
         return None
-    created_at = read_time(content.get("created_at")) or read_time(chat.get("timestamp")) or find_first_time(chat)
+    created_at = read_time(content.get("created_at")) or read_time(chat.get("timestamp")) or find_start(chat)
     origin_id = as_id(content.get("id")) or as_id(chat.get("id"))
     return Identity(origin_id, created_at, read_time(content.get("updated_at")), as_id(content.get("user_id")))
 
@@ -260,10 +257,12 @@ class OpenWebUiDatabase:
 
     def _describe(self, row: dict[str, Any], chat: dict[str, Any], folder: str | None) -> ImportedConversation:
         chat_id = as_id(row["id"])
-        created_at = read_time(row["created_at"]) or find_first_time(chat) or UNKNOWN_TIME
+        created_at = read_time(row["created_at"]) or find_start(chat) or UNKNOWN_TIME
         return ImportedConversation(
             origin_id=chat_id,
-            open_entries=lambda: self._read_entries(chat_id, created_at),
+            open_entries=lambda: read_messages(
+                self._read_chat(chat_id), created_at, _name_chat(chat_id), self._find_file
+            ),
             created_at=created_at,
             title=read_title(row["title"]) or read_title(chat.get("title")),
             active_at=read_time(row["updated_at"]),
@@ -273,9 +272,6 @@ class OpenWebUiDatabase:
             model=find_model(chat),
             usage=read_usage(chat, chat_id),
         )
-
-    def _read_entries(self, chat_id: str, created_at: datetime) -> Iterator[ImportedMessage | ImportProblem]:
-        return read_messages(self._read_chat(chat_id), created_at, _name_chat(chat_id), self._find_file)
 
     def _read_chat(self, chat_id: str) -> dict[str, Any]:
         """Return a chat with all its messages; newer versions keep them in a table of their own too."""
@@ -347,18 +343,16 @@ def get_messages(chat: dict[str, Any]) -> dict[str, dict[str, Any]]:
     history = as_dict(as_dict(chat.get("history")).get("messages"))
     if history:
         return {message_id: as_dict(message) for message_id, message in history.items()}
-    messages: dict[str, dict[str, Any]] = {}
-    for number, message in enumerate(map(as_dict, as_list(chat.get("messages"))), 1):
-        message_id = as_id(message.get("id"))
-        previous = next(reversed(messages), None)
-        key = message_id if message_id and message_id not in messages else f"#{number}"
-        messages[key] = {**message, "parentId": previous}
-    return messages
+    messages = index_by_id(chat.get("messages"), "id")
+    parents = [None, *messages]
+    return {
+        message_id: {**message, "parentId": parent}
+        for parent, (message_id, message) in zip(parents, messages.items(), strict=False)
+    }
 
 
-def find_first_time(chat: dict[str, Any]) -> datetime | None:
-    times = (read_time(message.get("timestamp")) for message in get_messages(chat).values())
-    return min(filter(None, times), default=None)
+def find_start(chat: dict[str, Any]) -> datetime | None:
+    return find_first_time(message.get("timestamp") for message in get_messages(chat).values())
 
 
 def find_model(chat: dict[str, Any]) -> str | None:
@@ -378,7 +372,7 @@ def read_messages(
         at = clock.read(messages[message_id].get("timestamp"))
         return at, convert_message(messages[message_id], message_id, find_file)
 
-    return read_converted(order_tree(parents, current), convert, where, "These files are not there")
+    return read_tree(parents, current, convert, where, "These files are not there")
 
 
 def read_usage(chat: dict[str, Any], chat_id: str) -> tuple[TurnUsage, ...]:
@@ -416,11 +410,7 @@ def convert_message(
 def _convert_answer(message: dict[str, Any], message_id: str, text: str) -> list[Message]:
     turn = TurnBuilder(message_id, model=as_text(message.get("model")))
     output = [as_dict(item) for item in as_list(message.get("output"))]
-    if any(as_text(item.get("type")) in _OUTPUT_READERS for item in output):
-        for item in output:
-            if reader := _OUTPUT_READERS.get(as_text(item.get("type"))):
-                reader(turn, item)
-    else:
+    if not sum([_add_step(turn, item) for item in output]):
         _add_text(turn, text)
     if merged := as_text(as_dict(message.get("merged")).get("content")):
         turn.add_text(merged)
@@ -476,23 +466,27 @@ def _unquote(text: str) -> str:
 # ---- steps of an answer ------------------------------------------------------------------------------------------
 
 
-def _join_parts(item: dict[str, Any]) -> str:
-    return "".join(as_text(as_dict(part).get("text")) for part in as_list(item.get("content")))
+def _add_step(turn: TurnBuilder, item: dict[str, Any]) -> bool:
+    """Add a step; False if it is of a type that is not known."""
+    match as_text(item.get("type")):
+        case "message":
+            turn.add_text(_join_parts(item.get("content")))
+        case "reasoning":
+            turn.add_reasoning(_join_parts(item.get("content")) or _join_parts(item.get("summary")))
+        case "function_call":
+            call_id = as_id(item.get("call_id")) or as_id(item.get("id"))
+            turn.add_call(call_id, as_text(item.get("name")), item.get("arguments") or "")
+        case "function_call_output":
+            _add_result(turn, item)
+        case "open_webui:code_interpreter" | "code_interpreter":
+            _add_code(turn, item)
+        case _:
+            return False
+    return True
 
 
-def _add_message(turn: TurnBuilder, item: dict[str, Any]) -> None:
-    turn.add_text(_join_parts(item))
-
-
-def _add_reasoning(turn: TurnBuilder, item: dict[str, Any]) -> None:
-    summary = "".join(as_text(as_dict(part).get("text")) for part in as_list(item.get("summary")))
-    turn.add_reasoning(_join_parts(item) or summary)
-
-
-def _add_call(turn: TurnBuilder, item: dict[str, Any]) -> None:
-    turn.add_call(
-        as_id(item.get("call_id")) or as_id(item.get("id")), as_text(item.get("name")), item.get("arguments") or ""
-    )
+def _join_parts(parts: object) -> str:
+    return "".join(as_text(as_dict(part).get("text")) for part in as_list(parts))
 
 
 def _add_result(turn: TurnBuilder, item: dict[str, Any]) -> None:
@@ -503,19 +497,13 @@ def _add_result(turn: TurnBuilder, item: dict[str, Any]) -> None:
 
 
 def _add_code(turn: TurnBuilder, item: dict[str, Any]) -> None:
-    turn.add_call(as_id(item.get("id")), "code_interpreter", {"code": as_text(item.get("code")) or _join_parts(item)})
+    turn.add_call(
+        as_id(item.get("id")),
+        "code_interpreter",
+        {"code": as_text(item.get("code")) or _join_parts(item.get("content"))},
+    )
     if (output := item.get("output")) not in (None, "", [], {}):
         turn.add_result(as_id(item.get("id")), "code_interpreter", join_result_parts(output))
-
-
-_OUTPUT_READERS: Final[dict[str, Callable[[TurnBuilder, dict[str, Any]], None]]] = {
-    "message": _add_message,
-    "reasoning": _add_reasoning,
-    "function_call": _add_call,
-    "function_call_output": _add_result,
-    "open_webui:code_interpreter": _add_code,
-    "code_interpreter": _add_code,
-}
 
 
 # ---- text and files ----------------------------------------------------------------------------------------------
@@ -547,7 +535,7 @@ def _read_files(
         if kind in {"collection", "note", "chat", "folder"}:
             missing.append(_read_name(entry) or kind)  # knowledge that the answer used, no file
             continue
-        found = next((file for file in _find_files(entry, find_file)), None)
+        found = next(_find_files(entry, find_file), None)
         if found is not None:
             files.append(found)
         else:

@@ -28,7 +28,7 @@ from palaver.transfer.imported import (
     ImportProblem,
 )
 from palaver.transfer.own_format import BadLine, Record, RecordStream, read_lines
-from palaver.transfer.readers.values import read_time
+from palaver.transfer.reader_kit.values import read_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

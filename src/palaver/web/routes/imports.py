@@ -8,6 +8,7 @@ from fastapi import Path, Query, Request
 from starlette.requests import ClientDisconnect
 
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import say
 from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
@@ -122,7 +123,9 @@ async def _read_body(request: Request) -> AsyncGenerator[bytes, None]:
             if chunk:
                 yield chunk
     except ClientDisconnect:
-        raise InvalidInput("The connection was closed before the file was complete.") from None
+        raise InvalidInput(
+            say("web.connection_closed_before_file", "The connection was closed before the file was complete.")
+        ) from None
 
 
 def _to_import_json(found: PersonalImport) -> ImportJson:

@@ -181,7 +181,7 @@ async def get_health_details(
         HealthDetailsJson,
         report,
         ok=all(finding.severity != "problem" for finding in report.findings),
-        findings=[finding.to_json() for finding in report.findings],
+        findings=[build_json(FindingJson, each, fix=each.fix or None) for each in report.findings],
         version=__version__,
         duration_seconds=round(report.duration_seconds, 3),
     )

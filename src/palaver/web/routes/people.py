@@ -19,9 +19,8 @@ from palaver.people.wire import MemberJson, PairingRequestJson, member_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller, OwnerInBrowser, check_browser
 from palaver.web.errors import error_responses
-from palaver.web.routes.me import Name
 from palaver.web.routes.sign_in import get_site
-from palaver.web.state import RequestModel, State, WebState
+from palaver.web.state import Name, RequestModel, State, WebState
 
 router = make_router("people", "/api/people", responses=error_responses(401, 403))
 

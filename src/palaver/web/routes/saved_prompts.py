@@ -7,14 +7,13 @@ from typing import Annotated, Any
 from fastapi import Path
 from pydantic import Field
 
+from palaver.core.wire import build_json
+from palaver.prompts.model import PROMPT_FIELDS, SavedPromptJson, SavedPromptsJson, list_form_fields
 from palaver.prompts.service import SavedPromptOperations
-from palaver.prompts.table import PROMPT_FIELDS
-from palaver.prompts.wire import SavedPromptJson, SavedPromptsJson, list_form_fields, prompt_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnView
 from palaver.web.errors import error_responses
-from palaver.web.request_fields import with_fields
-from palaver.web.state import RequestModel
+from palaver.web.state import RequestModel, with_fields
 
 router = make_router("saved prompts", "/api/prompts", responses=error_responses(401))
 
@@ -46,14 +45,15 @@ class SavedPromptChangesIn(RequestModel):
 async def list_saved_prompts(view: OwnView) -> SavedPromptsJson:
     """List your saved prompts, sorted by name."""
     prompts = await view.part(SavedPromptOperations).list()
-    return {"prompts": [prompt_to_json(each) for each in prompts], "fields": list_form_fields()}
+    return {"prompts": [build_json(SavedPromptJson, each) for each in prompts], "fields": list_form_fields()}
 
 
 @router.post("", status_code=201)
 async def create_saved_prompt(view: OwnView, body: NewSavedPromptIn) -> SavedPromptJson:
     """Save a prompt."""
     given = body.model_dump()
-    return prompt_to_json(await view.part(SavedPromptOperations).create(given.pop("name"), given.pop("text"), **given))
+    prompt = await view.part(SavedPromptOperations).create(given.pop("name"), given.pop("text"), **given)
+    return build_json(SavedPromptJson, prompt)
 
 
 @router.patch("/{prompt_id}", responses=error_responses(404))
@@ -64,7 +64,7 @@ async def update_saved_prompt(view: OwnView, prompt_id: PromptId, body: SavedPro
         for name, value in body.model_dump(exclude_unset=True).items()
         if value is not None or not PROMPT_FIELDS[name].is_required
     }
-    return prompt_to_json(await view.part(SavedPromptOperations).update(prompt_id, **given))
+    return build_json(SavedPromptJson, await view.part(SavedPromptOperations).update(prompt_id, **given))
 
 
 @router.delete("/{prompt_id}", status_code=204, responses=error_responses(404))

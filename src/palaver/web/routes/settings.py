@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Path, Query
 
-from palaver.config.setting_templates import format_path, list_templates
+from palaver.config.setting_names import list_choice_names
+from palaver.config.setting_templates import format_path, list_part_names, list_templates
+from palaver.core.text import make_storable
 from palaver.core.wire import build_json
 from palaver.settings import live_settings as account_tests, model_providers
 from palaver.settings.editor import SettingsEdit
+from palaver.settings.wire import SettingsChangeJson, setting_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
@@ -23,24 +26,23 @@ from palaver.web.settings_schemas import (
     ProviderPresetJson,
     ProviderTestIn,
     ProviderTestJson,
-    SettingJson,
+    SettingNamesJson,
     SettingProblemJson,
     SettingsChangedJson,
-    SettingsChangeJson,
     SettingsHistoryJson,
     SettingsIn,
     SettingsJson,
     SettingTemplateJson,
     UndoChangeIn,
 )
-from palaver.web.state import MAX_SEQ, State, to_utf8_text
+from palaver.web.state import MAX_SEQ, State
 
 if TYPE_CHECKING:
     from palaver.config.setting_templates import SettingTemplate
     from palaver.settings.editor import EditResult
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.model_providers import ProviderAccess
-    from palaver.settings.overview import SettingsOverview, SettingValue
+    from palaver.settings.overview import SettingsOverview
 
 router = make_router("settings", "/api/settings", responses=error_responses(401))
 
@@ -110,7 +112,7 @@ async def list_available_models(
 ) -> AvailableModelsJson:
     """List the models that a provider of the settings offers, as the provider says. It takes at most 15 seconds."""
     names = await model_providers.list_models(_find_access(state, provider, None, None))
-    return AvailableModelsJson(models=[to_utf8_text(name) for name in names])
+    return AvailableModelsJson(models=[make_storable(name) for name in names])
 
 
 @router.post("/platforms/{platform}/test", responses=error_responses(404))
@@ -137,21 +139,17 @@ def _build_settings_json(live: LiveSettings, overview: SettingsOverview) -> Sett
     loaded = live.current
     return SettingsJson(
         version=loaded.state.version,
-        settings=[_to_setting_json(value) for value in overview.list_values()],
+        settings=[setting_to_json(value) for value in overview.list_values()],
         templates=[_to_template_json(template) for template in list_templates()],
         platforms=[build_json(PlatformFormJson, form) for form in live.catalog.list_forms()],
         providers=[build_json(ProviderPresetJson, preset) for preset in model_providers.PRESETS],
+        names=build_json(SettingNamesJson, None, parts=list_part_names(), choices=list_choice_names()),
         problems=[
             build_json(SettingProblemJson, each, key=format_path(each.path), message=each.text)
             for each in loaded.problems
         ],
         pending_restart=_list_restarts(live),
     )
-
-
-def _to_setting_json(value: SettingValue) -> SettingJson:
-    can_change = value.can_change and not value.template.is_terminal_only
-    return build_json(SettingJson, value, template=value.template.key, can_change=can_change)
 
 
 def _to_template_json(template: SettingTemplate) -> SettingTemplateJson:

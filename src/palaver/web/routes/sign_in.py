@@ -24,7 +24,7 @@ from palaver.web.auth import (
     set_sign_in_cookie,
 )
 from palaver.web.errors import error_responses
-from palaver.web.state import RequestModel, State, WebState
+from palaver.web.state import Name, RequestModel, State, WebState
 
 router = make_router("sign-in", "/api")
 
@@ -52,7 +52,7 @@ class LinkSignInIn(RequestModel):
 class PasswordSignInIn(RequestModel):
     """A name and a password."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Name
     password: Annotated[str, Field(min_length=1, max_length=MAX_PASSWORD_CHARS)]
 
 

@@ -14,7 +14,7 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
 from palaver.web.routes.sessions import SessionId
-from palaver.web.state import State
+from palaver.web.state import MAX_SEQ, State
 
 router = make_router("speech", "/api", responses=error_responses(401, 403))
 
@@ -75,7 +75,7 @@ async def transcribe_attachment(attachment_id: str, caller: Caller, state: State
 )
 async def speak_answer(
     session_id: SessionId,
-    seq: Annotated[int, Path(ge=1, le=2**53)],
+    seq: Annotated[int, Path(ge=1, le=MAX_SEQ)],
     caller: Caller,
     state: State,
     piece: Annotated[int, Query(ge=0, le=MAX_SPOKEN_CHARS, description="Which piece, from 0.")] = 0,

@@ -21,18 +21,8 @@ from palaver.transfer.imported import (
     ImportedMessage,
     ImportProblem,
 )
-from palaver.transfer.readers.archive import read_path
-from palaver.transfer.readers.hermes.folding import DROP, SUMMARIZE, Copy, plan_conversation, read_planned
-from palaver.transfer.readers.hermes.jobs import convert_origin, convert_row
-from palaver.transfer.readers.hermes.records import Record, clean_text, split_sender, sum_usage, to_datetime
-from palaver.transfer.readers.hermes.state_database import parse_stored_json
-from palaver.transfer.readers.hermes.transcripts import (
-    open_snapshot,
-    open_transcript,
-    open_webui_records,
-    read_webui_session,
-)
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.export_files import read_path
+from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     as_dict,
     as_text,
@@ -42,6 +32,16 @@ from palaver.transfer.readers.values import (
     read_data_url,
     read_time,
     read_title,
+)
+from palaver.transfer.readers.hermes.folding import DROP, SUMMARIZE, Copy, plan_conversation, read_planned
+from palaver.transfer.readers.hermes.jobs import convert_origin, convert_row
+from palaver.transfer.readers.hermes.records import Record, clean_text, split_sender, sum_usage, to_datetime
+from palaver.transfer.readers.hermes.state_database import parse_stored_json
+from palaver.transfer.readers.hermes.transcripts import (
+    open_snapshot,
+    open_transcript,
+    open_webui_records,
+    read_webui_session,
 )
 
 if TYPE_CHECKING:

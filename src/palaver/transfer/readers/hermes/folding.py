@@ -14,10 +14,12 @@ from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.transfer.imported import ImportProblem
+from palaver.transfer.reader_kit.values import format_count
 from palaver.transfer.readers.hermes.records import (
     FROM_AGENT,
     MERGED,
@@ -45,6 +47,7 @@ _MIN_ZONE_EVIDENCE: Final = 2
 _MAX_DEPTH: Final = 12
 
 ABSENT: Final = -1
+_count = partial(format_count, noun="message")
 
 MAX_FIRST_COPIES: Final = 16
 MAX_LAST_COPIES: Final = 4_096
@@ -204,15 +207,14 @@ class _Aligner:
                 continue
             while candidates and candidates[0] <= last:
                 candidates.popleft()
-            while len(candidates) > 1 and self._is_closer(index, candidates[1], candidates[0]):
+            while len(candidates) > 1 and self._measure_gap(index, candidates[1]) < self._measure_gap(
+                index, candidates[0]
+            ):
                 candidates.popleft()
             if candidates and self._is_same(index, candidates[0], _CLOSE_SECONDS):
                 last = candidates.popleft()
                 pairs.append((index, last))
         return pairs
-
-    def _is_closer(self, index: int, other: int, than: int) -> bool:
-        return self._measure_gap(index, other) < self._measure_gap(index, than)
 
     def _measure_gap(self, index: int, other: int) -> float:
         return abs(self._first.times[index] - self._second.times[other])
@@ -486,7 +488,7 @@ def plan_conversation(sessions: Sequence[Sequence[Copy]]) -> ConversationPlan:
     marks, starts = Marks(), set()
     for plan in plans:
         starts.add(len(marks))
-        _extend(marks, plan.marks)
+        marks.extend(plan.marks)
     compactions = plan_compactions(marks, starts)
     folded = [text for plan in plans for text in plan.folded]
     if compactions.copy_count:
@@ -537,7 +539,7 @@ def _read_marks(copy: Copy) -> tuple[Marks, bytearray, bytearray]:
     if kept is not every:
         for index, is_dropped in enumerate(dropped):
             if not is_dropped:
-                _copy_mark(kept, every, index)
+                kept.copy(every, index)
     return kept, dropped, rewritten
 
 
@@ -547,12 +549,12 @@ def _fold_in(plan: SessionPlan, number: int, marks: Marks) -> None:
     joined, joined_members, shared = Marks(), bytearray(), 0
     for index, other in merge(before, marks, align(before, marks)):
         if other == ABSENT:
-            _copy_mark(joined, before, index)
+            joined.copy(before, index)
             joined_members.append(members[index])
             continue
         bit = 1 << number
         if index == ABSENT:
-            _copy_mark(joined, marks, other)
+            joined.copy(marks, other)
             joined_members.append(bit)
             continue
         shared += 1
@@ -621,18 +623,3 @@ class _RecordReader:
         for record in self._records:
             if isinstance(record, ImportProblem):
                 yield record
-
-
-def _copy_mark(marks: Marks, source: Marks, index: int) -> None:
-    marks.add(source.keys[index], source.times[index], source.ids[index], source.flags[index])
-
-
-def _extend(marks: Marks, more: Marks) -> None:
-    marks.keys.extend(more.keys)
-    marks.times.extend(more.times)
-    marks.ids.extend(more.ids)
-    marks.flags.extend(more.flags)
-
-
-def _count(number: int) -> str:
-    return "1 message" if number == 1 else f"{number} messages"

@@ -13,6 +13,15 @@ from palaver.core.foreign_sqlite import InvalidForeignDatabase
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.jobs.schedule import load_zone
 from palaver.transfer.imported import ImportedAccount, ImportedHomeChannel, ImportProblem
+from palaver.transfer.reader_kit.values import (
+    as_dict,
+    as_id,
+    as_list,
+    as_text,
+    is_plain,
+    read_json_file,
+    read_text_file,
+)
 from palaver.transfer.readers.hermes.jobs import convert_chat_id, convert_origin, convert_platform
 from palaver.transfer.readers.hermes.records import read_seconds
 from palaver.transfer.readers.hermes.state_database import (
@@ -25,7 +34,6 @@ from palaver.transfer.readers.hermes.state_database import (
     read_routes,
 )
 from palaver.transfer.readers.hermes.transcripts import UnreadableObject, read_members, read_projects
-from palaver.transfer.readers.values import as_dict, as_id, as_list, as_text, is_plain, read_json_file, read_text_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -13,8 +13,16 @@ from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.jobs.schedule import format_schedule, parse_schedule
 from palaver.sessions.targets import format_chat_target, parse_target
 from palaver.transfer.imported import ImportedJob, ImportedMemory, ImportProblem
+from palaver.transfer.reader_kit.values import (
+    as_count,
+    as_dict,
+    as_id,
+    as_list,
+    as_text,
+    read_json_file,
+    read_text_file,
+)
 from palaver.transfer.readers.hermes.records import read_seconds
-from palaver.transfer.readers.values import as_count, as_dict, as_id, as_list, as_text, read_json_file, read_text_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

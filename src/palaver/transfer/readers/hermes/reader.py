@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.source import Platform
 from palaver.transfer.imported import ImportedHomeChannel, InvalidImport
+from palaver.transfer.reader_kit.values import is_plain
 from palaver.transfer.readers.hermes.conversations import ConversationReader
 from palaver.transfer.readers.hermes.home import HermesHome, read_accounts, read_home_channels
 from palaver.transfer.readers.hermes.jobs import JobContext, read_jobs, read_memories
-from palaver.transfer.readers.values import is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.sessions.usage import CostStatus, TurnUsage
 from palaver.transfer.imported import ImportProblem
-from palaver.transfer.readers.values import as_count, as_dict, as_id, as_list, as_text, build_call, read_time
+from palaver.transfer.reader_kit.values import as_count, as_dict, as_id, as_list, as_text, build_call, read_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -141,7 +141,7 @@ def read_record(data: Mapping[str, Any], where: str, zone: tzinfo | None) -> Rec
         tool_calls=_read_tool_calls(data.get("tool_calls")) if role == "assistant" else [],
         tool_call_id=as_id(data.get("tool_call_id")) if role == "tool" else "",
         tool_name=as_text(data.get("tool_name") or data.get("name")) if role == "tool" else "",
-        reasoning=_read_reasoning(data) if role == "assistant" else "",
+        reasoning=as_text(data.get("reasoning") or data.get("reasoning_content")) if role == "assistant" else "",
         platform_message_id=as_id(data.get("platform_message_id") or data.get("message_id")),
         attachments=as_list(data.get("attachments")),
     )
@@ -194,10 +194,6 @@ def _to_text(content: object) -> str:
     if isinstance(content, bytes):
         return content.decode("utf-8", "replace")
     return json.dumps(content, ensure_ascii=False, default=str)
-
-
-def _read_reasoning(data: Mapping[str, Any]) -> str:
-    return as_text(data.get("reasoning")) or as_text(data.get("reasoning_content"))
 
 
 def _read_tool_calls(value: object) -> list[dict[str, Any]]:
@@ -283,6 +279,15 @@ class Marks:
         self.times.append(time)
         self.ids.append(message_id)
         self.flags.append(flags)
+
+    def copy(self, source: Marks, index: int) -> None:
+        self.add(source.keys[index], source.times[index], source.ids[index], source.flags[index])
+
+    def extend(self, more: Marks) -> None:
+        self.keys.extend(more.keys)
+        self.times.extend(more.times)
+        self.ids.extend(more.ids)
+        self.flags.extend(more.flags)
 
     def add_record(self, record: Record) -> None:
         self.add(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.foreign_sqlite import ForeignDatabase, InvalidForeignDatabase, open_foreign_database
 from palaver.transfer.imported import ImportProblem
+from palaver.transfer.reader_kit.values import as_count, as_dict, as_id, as_text, read_json_file
 from palaver.transfer.readers.hermes.records import Record, is_review_request, read_record
-from palaver.transfer.readers.values import as_count, as_dict, as_id, as_text, read_json_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

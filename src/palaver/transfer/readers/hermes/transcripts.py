@@ -6,13 +6,12 @@ import json
 from collections import deque
 from dataclasses import dataclass, field
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.files import iterate_lines
 from palaver.transfer.imported import ImportedProject, ImportProblem
-from palaver.transfer.readers.archive import UnreadableItem, parse_json
-from palaver.transfer.readers.hermes.folding import measure_overlap
-from palaver.transfer.readers.hermes.records import Record, make_key, read_record, read_seconds
-from palaver.transfer.readers.values import (
+from palaver.transfer.reader_kit.export_files import MAX_ITEM_BYTES, UnreadableItem, parse_json
+from palaver.transfer.reader_kit.values import (
     as_dict,
     as_list,
     as_text,
@@ -20,6 +19,8 @@ from palaver.transfer.readers.values import (
     open_plain_file,
     read_json_file,
 )
+from palaver.transfer.readers.hermes.folding import measure_overlap
+from palaver.transfer.readers.hermes.records import Record, make_key, read_record, read_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
@@ -32,7 +33,6 @@ CHUNK_CHARS: Final = 65_536
 MAX_ITEM_CHARS: Final = 64_000_000
 _WHITE_SPACE: Final = " \t\r\n"
 
-MAX_LINE_BYTES: Final = 64_000_000
 _MAX_CONTEXT_KEYS: Final = 4_096
 _LISTS: Final = ("messages", "tool_calls", "context_messages")
 _LARGE_MEMBERS: Final = frozenset({"anchor_activity_scenes", "gateway_routing_history", "context_engine_state"})
@@ -125,22 +125,16 @@ def open_transcript(path: Path, name: str, zone: tzinfo | None) -> Iterator[Reco
     """Read `<id>.jsonl`; a line that is damaged is a problem, and the rest is read."""
     try:
         with open_plain_file(path) as file:
-            number = 0
-            while line := file.readline(MAX_LINE_BYTES):
-                number += 1
-                if not line.strip():
-                    continue
-                where = f"{name}, line {number}"
-                found = _read_line(line, where, zone)
-                if found is not None:
-                    yield found
-                if not line.endswith(b"\n") and len(line) >= MAX_LINE_BYTES:
-                    _skip_line(file)
+            for number, (_, line) in enumerate(iterate_lines(file, MAX_ITEM_BYTES), 1):
+                if line is None or line.strip():
+                    found = _read_line(line, f"{name}, line {number}", zone)
+                    if found is not None:
+                        yield found
     except OSError as error:
         yield ImportProblem(where=name, what=describe_read_error(error, "The file"))
 
 
-def _read_line(line: bytes, where: str, zone: tzinfo | None) -> Record | ImportProblem | None:
+def _read_line(line: bytes | None, where: str, zone: tzinfo | None) -> Record | ImportProblem | None:
     try:
         data = parse_json(line)
     except UnreadableItem as error:
@@ -148,11 +142,6 @@ def _read_line(line: bytes, where: str, zone: tzinfo | None) -> Record | ImportP
     if not isinstance(data, dict):
         return ImportProblem(where=where, what="The line is not a message.")
     return read_record(data, where, zone)
-
-
-def _skip_line(file: BinaryIO) -> None:
-    while (rest := file.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
-        pass
 
 
 def open_snapshot(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record | ImportProblem]:

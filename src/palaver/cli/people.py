@@ -1,0 +1,438 @@
+"""`palaver people`: who uses this gateway and how they sign in.
+
+The person at the terminal runs the gateway, so they may invite people, set anyone's password, and erase people.
+
+Always true: a password is typed at a hidden prompt and never appears on a command line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from palaver.cli import options as lookup, output
+from palaver.cli.options import (
+    check_can_confirm,
+    is_interactive,
+    json_option,
+    load_cli_settings,
+    load_current_settings,
+    open_store,
+    run_async,
+    yes_option,
+)
+from palaver.cli.output import Column
+from palaver.core.errors import ConfigError, InvalidInput, NotFound
+from palaver.core.invocation import format_command
+from palaver.core.operation import load_all_pages
+from palaver.core.wire import build_json
+from palaver.people.erasures_table import check_typed_name
+from palaver.people.model import Role, is_loopback
+from palaver.people.pairing_table import Grant
+from palaver.people.wire import PairingRequestJson, member_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from palaver.accounts.accounts import Accounts
+    from palaver.accounts.people import People
+    from palaver.operation.erasure import ErasurePreview, Erasures
+    from palaver.people.erasures_table import ErasureReport
+    from palaver.people.model import Invitation, Member, Person, Principal
+    from palaver.people.pairing_table import PairingRequest
+    from palaver.sessions.store import SessionStore
+
+T = TypeVar("T")
+
+
+def _describe_sign_in(member: Member) -> str:
+    methods = member.sign_in_methods
+    if methods is None:
+        return ""
+    names = ["password"] if methods.has_password else []
+    if methods.passkey_count:
+        names.append(output.format_count(methods.passkey_count, "passkey"))
+    return ", ".join(names) or "link"
+
+
+_COLUMNS: tuple[Column[Member], ...] = (
+    Column("ID", lambda each: each.person.id, style="dim"),
+    Column("ROLE", lambda each: each.person.role.value),
+    Column("SIGN-IN", _describe_sign_in),
+    Column("LAST SEEN", lambda each: each.last_seen_at),
+    Column("TIME ZONE", lambda each: each.person.timezone, min_terminal_width=110),
+    Column("ACCOUNTS", lambda each: ", ".join(f"{at.platform}:{at.account}" for at in each.chat_accounts)),
+    Column("NAME", lambda each: each.person.name, fills_width=True),
+)
+_REQUEST_COLUMNS: tuple[Column[PairingRequest], ...] = (
+    Column("ID", lambda each: each.id, style="dim"),
+    Column("PLATFORM", lambda each: each.platform),
+    Column("ACCOUNT", lambda each: each.account),
+    Column("ASKED", lambda each: each.created_at),
+    Column("NAME", lambda each: each.name, fills_width=True),
+)
+
+
+@click.group()
+def people() -> None:
+    """Manage the people who use this gateway.
+
+    PERSON is a name or an id.
+    """
+
+
+def _run_with_people(run: Callable[[Accounts, People], Awaitable[T]]) -> T:
+    """Open the store and do something with all people, as the owner of this gateway."""
+    from palaver.accounts.accounts import Accounts
+
+    with open_store(load_cli_settings()) as store:
+        accounts = Accounts(store)
+        return run_async(lambda: run(accounts, accounts.open_people(store.get_owner().principal)))
+
+
+async def _find_member(everybody: People, text: str) -> Member:
+    return lookup.find_person(await load_all_pages(everybody.list), text)
+
+
+def find_person(store: SessionStore, name: str | None) -> Person:
+    """Find a person by name or id; None is the owner."""
+    if name is None:
+        return store.get_owner()
+    from palaver.accounts.accounts import Accounts
+
+    everybody = Accounts(store).open_people(store.get_owner().principal)
+    return run_async(lambda: _find_member(everybody, name)).person
+
+
+def _print_person(member: Member, text: str) -> None:
+    output.print_result({"person": member_to_json(member)}, text)
+
+
+def _describe_role(member: Member) -> str:
+    return {Role.OWNER: "an owner", Role.MEMBER: "a member", Role.GUEST: "a guest"}[member.person.role]
+
+
+@people.command("list")
+@json_option
+def list_people() -> None:
+    """List everybody, newest first."""
+    members = _run_with_people(lambda _accounts, everybody: load_all_pages(everybody.list))
+    output.print_list({"people": [member_to_json(member) for member in members]}, _COLUMNS, members, empty="")
+
+
+@people.command()
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(["member", "owner"]),
+    default="member",
+    help="Members see only their own conversations; owners can view all and invite people. [default: member]",
+)
+@json_option
+def invite(name: str, role: str) -> None:
+    """Invite a person to the web page.
+
+    Prints a sign-in link to send them. It works once, within three days.
+    """
+    page_url = _find_page_url()
+    _print_invitation(_run_with_people(lambda _accounts, everybody: everybody.add(name, Role(role))), page_url)
+
+
+@people.command("link")
+@click.argument("person")
+@json_option
+def create_link(person: str) -> None:
+    """Create a new sign-in link for a person.
+
+    It works once, within three days. The person's earlier links no longer work.
+    """
+    page_url = _find_page_url()
+
+    async def create(_accounts: Accounts, everybody: People) -> Invitation:
+        return await everybody.create_link((await _find_member(everybody, person)).person.id)
+
+    _print_invitation(_run_with_people(create), page_url)
+
+
+def _find_page_url() -> str:
+    """Return the URL of the page; raise an error if there is none."""
+    from palaver.cli.running_servers import find_page_url
+
+    url = find_page_url(load_current_settings())
+    if url is None:
+        raise ConfigError(
+            "Palaver is not running, so a link would lead nowhere. Start it in another terminal with"
+            f" `{format_command('serve')}`, then try again. If it runs on another machine, set web.public_url."
+        )
+    return url
+
+
+def _print_invitation(invitation: Invitation, page_url: str) -> None:
+    url = f"{page_url}/sign-in#{invitation.secret}"
+    is_local_only = is_loopback(urlsplit(page_url).hostname or "")
+    if output.wants_json():
+        link = {"url": url, "expires_at": invitation.expires_at.isoformat(), "is_local_only": is_local_only}
+        output.print_json({"person": member_to_json(invitation.member), "link": link})
+        return
+    name = lookup.quote(invitation.member.person.name)
+    expiry = invitation.expires_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    click.echo(f"Send this link to {name}. It works once, until {expiry}:\n\n  {url}\n")
+    if is_local_only:
+        click.echo(
+            "The link works on this machine only, because Palaver listens here only. To let others in, start it with"
+            f" `{format_command('serve --host 0.0.0.0')}`, or put it behind a reverse proxy and set web.public_url."
+        )
+
+
+@people.command("role")
+@click.argument("person")
+@click.argument("role", metavar="ROLE", type=click.Choice([role.value for role in Role]))
+@json_option
+def change_role(person: str, role: str) -> None:
+    """Change a person's role.
+
+    A member talks to the agent everywhere and sees only their own conversations; an owner can view all and manage
+    people. A person who becomes a guest is signed out and has to ask for access again.
+    """
+
+    async def run(_accounts: Accounts, everybody: People) -> Member:
+        return await everybody.update((await _find_member(everybody, person)).person.id, role=Role(role))
+
+    changed = _run_with_people(run)
+    _print_person(changed, f"{lookup.quote(changed.person.name)} is now {_describe_role(changed)}.")
+
+
+@people.command("timezone")
+@click.argument("person")
+@click.argument("zone", metavar="ZONE")
+@json_option
+def set_timezone(person: str, zone: str) -> None:
+    """Set a person's time zone.
+
+    ZONE is an IANA name such as Europe/Berlin, or `default` for the gateway's. New jobs of the person use it.
+    """
+
+    async def run(accounts: Accounts, everybody: People) -> Member:
+        member = await _find_member(everybody, person)
+        await accounts.set_timezone(member.person.id, None if zone.lower() == "default" else zone)
+        return await everybody.get(member.person.id)
+
+    changed = _run_with_people(run)
+    used = changed.person.timezone or "the gateway's"
+    _print_person(changed, f"The time zone of {lookup.quote(changed.person.name)} is now {used}.")
+
+
+@people.command("remove")
+@click.argument("person")
+@json_option
+def remove_person(person: str) -> None:
+    """Remove a person's access.
+
+    The person is signed out everywhere and can't talk to the agent any more. Their conversations stay.
+    """
+
+    async def run(_accounts: Accounts, everybody: People) -> Member:
+        member = await _find_member(everybody, person)
+        await everybody.remove(member.person.id)
+        return member
+
+    removed = _run_with_people(run)
+    _print_person(removed, f"Removed {lookup.quote(removed.person.name)}.")
+
+
+@people.command("unlink")
+@click.argument("person")
+@click.argument("account")
+@json_option
+def unlink_account(person: str, account: str) -> None:
+    """Take a chat account out of a person.
+
+    ACCOUNT is a platform, or platform:id if the person has several accounts there. It gets back what it had before it
+    was linked. What was new since then stays with the person.
+    """
+
+    async def run(_accounts: Accounts, everybody: People) -> Member:
+        return await everybody.unlink((await _find_member(everybody, person)).person.id, account)
+
+    changed = _run_with_people(run)
+    name = lookup.quote(changed.person.name)
+    text = f"It has back what it had before the link; what was new since then stays with {name}."
+    _print_person(changed, f"Unlinked {account} from {name}. {text}")
+
+
+@people.command("requests")
+@json_option
+def list_requests() -> None:
+    """List the strangers who ask for access.
+
+    Each of them got a code in their chat. Ask for it, and approve it with `people approve`.
+    """
+    requests = _run_with_people(lambda _accounts, everybody: everybody.list_requests())
+    document = {"requests": [build_json(PairingRequestJson, request) for request in requests]}
+    output.print_list(document, _REQUEST_COLUMNS, requests, "There are no requests for access.")
+
+
+@people.command("approve")
+@click.argument("code")
+@click.option(
+    "--as",
+    "grant",
+    type=click.Choice([grant.value for grant in Grant]),
+    default=Grant.MEMBER.value,
+    help=(
+        "A member talks to the agent everywhere, a guest only in those direct messages; `me` links the account to you."
+        " [default: member]"
+    ),
+)
+@json_option
+def approve_request(code: str, grant: str) -> None:
+    """Give a stranger access.
+
+    CODE is the code that the stranger got, or the id of the request. The stranger is told.
+    """
+    member = _run_with_people(lambda _accounts, everybody: everybody.approve(code, Grant(grant)))
+    name = lookup.quote(member.person.name)
+    text = f"{name} is now {_describe_role(member)}."
+    if grant == Grant.ME:
+        text = (
+            f"The account is linked to {name}: it sees and can change everything that {name} has, as"
+            f" {_describe_role(member)}. To undo this, use `palaver people unlink`."
+        )
+    _print_person(member, text)
+
+
+@people.command("deny")
+@click.argument("code")
+@json_option
+def deny_request(code: str) -> None:
+    """Deny a stranger access.
+
+    CODE is the code that the stranger got, or the id of the request. The stranger is told.
+    """
+    request = _run_with_people(lambda _accounts, everybody: everybody.deny(code))
+    output.print_result(
+        {"request": build_json(PairingRequestJson, request)}, f"Denied {lookup.quote(request.name or request.account)}."
+    )
+
+
+@people.command()
+@click.argument("person", required=False)
+@json_option
+def password(person: str | None) -> None:
+    """Set a person's password.
+
+    Without PERSON, sets your own. Prompts for the new password. The person is signed out on all devices, and
+    earlier sign-in links no longer work.
+    """
+    if not is_interactive():
+        raise click.UsageError("This command prompts for a password. Run it in a terminal.")
+
+    async def change(accounts: Accounts, everybody: People) -> Member:
+        members = await load_all_pages(everybody.list)
+        member = (
+            next(member for member in members if member.uses_terminal)
+            if person is None
+            else lookup.find_person(members, person)
+        )
+        await accounts.set_password(member.person.id, _prompt_for_password(member))
+        return await everybody.get(member.person.id)
+
+    changed = _run_with_people(change)
+    name = lookup.quote(changed.person.name)
+    _print_person(changed, f"Password set. {name} can now sign in with this name and password.")
+
+
+def _prompt_for_password(member: Member) -> str:
+    """Prompt twice for the new password; the account service checks whether it is good enough."""
+    prompt = f"New password for {lookup.quote(member.person.name)}"
+    try:
+        new: str = click.prompt(prompt, hide_input=True, confirmation_prompt="Repeat the password", err=True)
+    except click.Abort:
+        click.echo(err=True)  # ends the line of the question
+        raise
+    return new
+
+
+# `palaver people erase`: removes a person everywhere, after showing what would go.
+
+
+@people.command("erase")
+@click.argument("person")
+@click.option("--dry-run", is_flag=True, help="Only show what would be erased.")
+@click.option(
+    "--rewrite-file",
+    is_flag=True,
+    help="SQLite: rewrite the database file afterwards, so that it has no bytes of what was erased. Takes a while.",
+)
+@yes_option
+@json_option
+def erase(person: str, dry_run: bool, rewrite_file: bool, yes: bool) -> None:
+    """Erase a person everywhere. This can't be undone.
+
+    Deletes their conversations, files, memories, jobs, accounts and sign-ins. In conversations with others, their
+    messages and the answers to them become "Message erased". Usage stays as anonymous totals. If it is interrupted,
+    run it again, or start the server: it goes on where it was.
+    """
+    import asyncio
+
+    from palaver.accounts.accounts import Accounts
+    from palaver.app import make_attachments
+    from palaver.operation.erasure import Erasures
+    from palaver.operation.retention import rewrite_database_file
+
+    settings = load_cli_settings()
+    with open_store(settings) as store:
+        owner = store.get_owner().principal
+        erasures = Erasures(store, make_attachments(store, settings), settings.home / "outputs")
+        everybody = Accounts(store).open_people(owner)
+        person_id = asyncio.run(_find_person_to_erase(everybody, erasures, owner, person))
+        preview = asyncio.run(erasures.preview(owner, person_id))
+        if dry_run:
+            _print_report(preview, preview.report, "Would erase", is_done=False)
+            return
+        if not yes:
+            _confirm(preview)
+        report = asyncio.run(erasures.erase(owner, person_id))
+        if rewrite_file and rewrite_database_file(store) is None:
+            output.print_hint("PostgreSQL: run VACUUM FULL in the database to remove what deleted rows leave behind.")
+    _print_report(preview, report, "Erased", is_done=True)
+
+
+async def _find_person_to_erase(everybody: People, erasures: Erasures, owner: Principal, text: str) -> str:
+    """Return the id of a person by name or id: one who is listed, or whose erasure has begun and was interrupted."""
+    try:
+        return (await _find_member(everybody, text)).person.id
+    except NotFound:
+        begun = await erasures.find_begun(owner, text)
+        if begun is None:
+            raise
+        return begun
+
+
+def _confirm(preview: ErasurePreview) -> None:
+    """Show what would go, and ask for the person's name; a wrong one ends the command."""
+    check_can_confirm()
+    for line in preview.report.to_lines():
+        click.echo(f"  {line}", err=True)
+    name = output.clean_line(preview.name) or preview.person_id
+    typed: str = click.prompt(f"This erases {lookup.quote(name)} for good. Type the name to confirm", err=True)
+    try:
+        check_typed_name(typed, name)
+    except InvalidInput:
+        click.echo("Canceled. Nothing was erased.", err=True)
+        click.get_current_context().exit(1)
+
+
+def _print_report(preview: ErasurePreview, report: ErasureReport, verb: str, *, is_done: bool) -> None:
+    if output.wants_json():
+        output.print_json({"person_id": preview.person_id, "is_erased": is_done, "counts": report.to_dict()})
+        return
+    name = lookup.quote(preview.name)
+    lines = report.to_lines()
+    click.echo(f"{verb} {name}:" if lines else f"{verb} {name}.")
+    for line in lines:
+        click.echo(f"  {line}")
+    if not is_done:
+        output.print_hint(f"Nothing was changed. Erase with `{format_command('people erase')}`.")

@@ -1,0 +1,193 @@
+"""An export whose conversations are items of JSON files: how it is opened and read, whichever program wrote it."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from palaver.transfer.imported import ImportProblem, InvalidImport
+from palaver.transfer.reader_kit.export_files import DamagedFile, ItemFile, ListProblem, UnreadableItem
+from palaver.transfer.reader_kit.values import UNKNOWN_TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from palaver.transfer.imported import ImportedConversation, ImportedItem
+    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemSpan
+
+
+MAX_PROBLEMS: Final = 1000  # listed one by one
+# Of JSON: conversations that are kept from the search for them until they are read, so that a usual export is parsed
+# once. Beyond it, only one conversation is in memory at a time, and each is parsed again when it is read: that takes a
+# twentieth of the time of an import, and reading it back in any other form (`marshal`) as long.
+MAX_KEPT_BYTES: Final = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The id, times and account of a conversation, by which it is indexed."""
+
+    origin_id: str  # empty: the program gave none
+    created_at: datetime | None
+    updated_at: datetime | None = None
+    group: str = ""  # whose it is, if a file has the conversations of several accounts
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedItem:
+    """A conversation in the index."""
+
+    origin_id: str
+    created_at: datetime
+    updated_at: datetime | None
+    group: str
+    file: ItemFile
+    span: ItemSpan
+    folded: tuple[str, ...] = ()  # where else it is
+
+    @property
+    def where(self) -> str:
+        return f"{self.file.name}, item {self.span.number}"
+
+
+def open_item_files(
+    files: ExportFiles, names: Iterable[str], list_keys: Sequence[str], how_to_get: str
+) -> list[ItemFile]:
+    """Open JSON files of an export; raise InvalidImport, with how to get one, if one of them cannot be read."""
+    with ExitStack() as opened:
+        item_files = []
+        for name in names:
+            try:
+                file = opened.enter_context(closing(files.open_file(name)))
+            except DamagedFile as error:
+                raise InvalidImport(f"{name} cannot be read. {error}", file=name) from error
+            try:
+                item_files.append(opened.enter_context(closing(ItemFile(name, file, list_keys=list_keys))))
+            except InvalidImport as error:
+                raise InvalidImport(f"{error} {how_to_get}", file=name) from error
+        opened.pop_all()  # nothing has failed: they stay open
+        return item_files
+
+
+def open_conversation_files(
+    files: ExportFiles, path: Path, is_conversations: Callable[[str], object], how_to_get: str
+) -> list[ItemFile]:
+    """Open the files with conversations; raise InvalidImport, with how to get an export, if there are none."""
+    names = [name for name in files.names if is_conversations(name)]
+    if files.names == [path.name]:
+        names = files.names  # a single file may have any name
+    if not names:
+        raise InvalidImport(f"{path.name} has no conversations.json in it. {how_to_get}", path=str(path))
+    return open_item_files(files, sorted(names), ("conversations",), how_to_get)
+
+
+class IndexedExport(ABC):
+    """Reads the conversations of several JSON files, the oldest first; one that cannot be read is reported."""
+
+    def __init__(
+        self,
+        files: ExportFiles,
+        conversations: Sequence[ItemFile],
+        identify: Callable[[dict[str, Any]], Identity | None],
+    ) -> None:
+        self._files = files
+        self._conversations = conversations
+        self._identify = identify
+        self._items: list[IndexedItem] | None = None  # None: the files were not read yet
+        self._problems: list[ImportProblem] = []
+        self._problem_count = 0
+        self._kept: dict[tuple[ItemFile, ItemSpan], dict[str, Any]] = {}
+        self._kept_bytes = 0
+        self._last: tuple[IndexedItem, dict[str, Any]] | None = None
+
+    def count_conversations(self) -> int:
+        return len(self._list_conversations())
+
+    def read_items(self) -> Iterator[ImportedItem]:
+        items = self._list_conversations()
+        yield from self._problems
+        yield from self._read_other_items()
+        for item in items:
+            try:
+                yield self._describe(item, self._read(item))
+            except (UnreadableItem, RecursionError) as error:
+                yield ImportProblem(where=item.where, what=str(error) or "It is nested too deeply.")
+
+    def close(self) -> None:
+        self._last = None
+        self._kept.clear()
+        for file in (*self._conversations, self._files):
+            file.close()
+
+    @abstractmethod
+    def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
+        """Return a conversation without its messages."""
+
+    def _read_other_items(self) -> Iterable[ImportedItem]:
+        """Read what an export has besides conversations."""
+        return ()
+
+    def _read(self, item: IndexedItem) -> dict[str, Any]:
+        """Return a conversation; the last one stays in memory, because it is usually read twice in a row."""
+        if self._last is None or self._last[0] is not item:
+            self._last = None
+            content = self._kept.pop((item.file, item.span), None)
+            self._last = item, item.file.read_item(item.span) if content is None else content
+        return self._last[1]
+
+    # -- the index -----------------------------------------------------------------------------------------
+
+    def _list_conversations(self) -> list[IndexedItem]:
+        """Read all files once, and list what is in them."""
+        if self._items is not None:
+            return self._items
+        found: dict[tuple[str, str], IndexedItem] = {}
+        for file in self._conversations:
+            for span in file.find_spans():
+                if isinstance(span, ListProblem):
+                    self._add_problem(f"{file.name}, byte {span.start:,}", span.what)
+                else:
+                    self._add_item(found, file, span)
+        if self._problem_count > MAX_PROBLEMS:
+            count = self._problem_count - MAX_PROBLEMS
+            self._problems.append(ImportProblem(where="all files", what=f"{count:,} more items cannot be read."))
+        self._items = sorted(found.values(), key=lambda item: (item.created_at, item.origin_id))
+        return self._items
+
+    def _add_item(self, found: dict[tuple[str, str], IndexedItem], file: ItemFile, span: ItemSpan) -> None:
+        where = f"{file.name}, item {span.number}"
+        try:
+            content = file.read_item(span)
+            identity = self._identify(content) if isinstance(content, dict) else None
+        except UnreadableItem as error:
+            self._add_problem(where, str(error))
+            return
+        if identity is None:
+            self._add_problem(where, "This is not a conversation.")
+            return
+        origin_id = identity.origin_id or f"content-{hashlib.sha256(file.read_bytes(span)).hexdigest()[:32]}"
+        created_at = identity.created_at or identity.updated_at or UNKNOWN_TIME
+        item = IndexedItem(origin_id, created_at, identity.updated_at, identity.group, file, span)
+        other = found.get((identity.group, origin_id))
+        found[identity.group, origin_id] = item if other is None else _fold(other, item)
+        self._kept_bytes += span.end - span.start
+        if self._kept_bytes <= MAX_KEPT_BYTES:
+            self._kept[file, span] = content
+
+    def _add_problem(self, where: str, what: str) -> None:
+        self._problem_count += 1
+        if self._problem_count <= MAX_PROBLEMS:
+            self._problems.append(ImportProblem(where=where, what=what))
+
+
+def _fold(first: IndexedItem, second: IndexedItem) -> IndexedItem:
+    """Return the newer one of two versions of a conversation."""
+    is_newer = (second.updated_at or UNKNOWN_TIME) >= (first.updated_at or UNKNOWN_TIME)
+    kept, folded = (second, first) if is_newer else (first, second)
+    note = f"{folded.where}: the same conversation as {kept.where}, which is as new or newer"
+    return replace(kept, folded=(*first.folded, *second.folded, note))

@@ -1,0 +1,141 @@
+"""The language of responses: what a request asks for in `Accept-Language`, and English otherwise.
+
+Everything that is declared has a German text: settings, platforms, findings, errors, and what is said about them.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from docs.languages import LANGUAGE_FILES, SOURCES, find_problems, iterate_declared, iterate_said
+
+from palaver.operation.doctor.finding import Finding, FindingCode, make_problem
+from palaver.operation.health_check import HealthCheck, HealthReport
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from support.web import WebServer
+
+GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
+# What rooms say about settings and accounts; the others say replies and notices of chats, too.
+ROOMS = ("config", "settings", "platforms", "operation/doctor", "drivers", "gateway")
+
+
+def test_everything_declared_has_a_german_text() -> None:
+    texts = json.loads((LANGUAGE_FILES / "de.json").read_text("utf-8"))
+    english = dict(iterate_declared())
+    for room in ROOMS:
+        for file in sorted((SOURCES / room).rglob("*.py")):
+            english.update(iterate_said(file))
+    owners = {code.partition(".")[0] for code in english}
+    own_texts = {code: text for code, text in texts.items() if code.partition(".")[0] in owners}
+    assert list(find_problems(english, own_texts)) == []
+
+
+def test_a_code_has_one_english_text() -> None:
+    seen: dict[str, str] = {}
+    said = [text for file in sorted(SOURCES.rglob("*.py")) for text in iterate_said(file)]
+    for code, english in (*iterate_declared(), *said):
+        assert seen.setdefault(code, english) == english, code
+
+
+async def test_the_settings_are_described_in_the_language_of_the_request(web: WebServer) -> None:
+    owner = await web.sign_in()
+    english = (await owner.get("/api/settings")).json()
+    german = (await owner.get("/api/settings", headers=GERMAN)).json()
+    key = "turns.max_running"
+    assert _find(english, "templates", key=key)["help"] == "How many answers are written at the same time."
+    assert _find(german, "templates", key=key)["help"] == "Wie viele Antworten gleichzeitig geschrieben werden."
+    assert _find(german, "templates", key=key)["allowed"] == "eine ganze Zahl, 1 bis 256"
+    assert _find(german, "templates", key="database_url")["unstorable_reason"].startswith("Palaver braucht sie")
+    assert [each["names"]["parts"]["max_running"] for each in (english, german)] == [
+        "How many at the same time",
+        "Gleichzeitig",
+    ]
+    assert german["names"]["choices"]["roles"]["guest"] == "Gast"
+
+
+async def test_a_platform_is_described_in_the_language_of_the_request(web: WebServer) -> None:
+    owner = await web.sign_in()
+    german = (await owner.get("/api/settings", headers=GERMAN)).json()
+    telegram = _find(german, "platforms", platform="telegram")
+    token = next(field for field in telegram["fields"] if field["name"] == "bot_token")
+    assert (telegram["summary"], token["label"], token["help"]) == (
+        "Ein Telegram-Bot: private Chats, Gruppen, Themen und Kanäle",
+        "Bot-Token",
+        "Das Token des Bots.",
+    )
+    webhook = _find((await owner.get("/api/settings")).json(), "platforms", platform="webhook")
+    assert next(field["label"] for field in webhook["fields"] if field["name"] == "url") == "Address for answers (URL)"
+
+
+@pytest.mark.parametrize(
+    ("values", "english", "german"),
+    [
+        (
+            {"turns.max_running": 0},
+            "0 is not allowed (a whole number, 1 to 256)",
+            "0 ist nicht erlaubt (eine",
+        ),
+        ({"turns.max_runing": 4}, "unknown key (did you mean max_running?)", "unbekannte Einstellung (meintest du"),
+        (
+            {"platforms.telegram.settings.bot_token": ""},
+            "The bot token is empty.",
+            "Das Bot-Token ist leer.",
+        ),
+        (
+            {"platforms.email.settings.imap_port": "x"},
+            "Input should be a valid integer",
+            "das ist keine ganze Zahl.",
+        ),
+        ({"model": "openai:gpt-5"}, "requires an API key. Set OPENAI", "braucht einen API-Schlüssel. Setze OPENAI"),
+    ],
+)
+async def test_a_refused_setting_is_explained_in_the_language_of_the_request(
+    web: WebServer, values: dict[str, Any], english: str, german: str
+) -> None:
+    owner = await web.sign_in()
+    assert english in await _explain_refusal(owner, values, {})
+    assert german in await _explain_refusal(owner, values, GERMAN)
+
+
+async def _explain_refusal(owner: httpx2.AsyncClient, values: dict[str, Any], headers: dict[str, str]) -> str:
+    refused = await owner.patch("/api/settings", json={"set": values}, headers=headers)
+    assert refused.status_code == 422
+    error = refused.json()["error"]
+    message = "\n".join(problem["message"] for problem in error["facts"]["problems"])
+    assert error["message"] == message
+    return message
+
+
+async def test_an_error_is_in_the_language_of_the_request(web: WebServer) -> None:
+    owner = await web.sign_in()
+    answers = [(await owner.get("/api/sessions/unknown", headers=headers)).json()["error"] for headers in ({}, GERMAN)]
+    assert [each["code"] for each in answers] == ["session_not_found", "session_not_found"]
+    assert answers[0]["message"].startswith("Conversation ")
+    assert answers[1]["message"].startswith("Chat ")
+
+
+async def test_findings_of_another_process_are_in_the_language_of_the_request(
+    web: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = make_problem(FindingCode.PORT_TAKEN, user="", port=8765)
+
+    async def run(_check: HealthCheck, **_options: object) -> HealthReport:
+        return HealthReport([Finding.from_json(json.loads(json.dumps(found.to_json())))], datetime.now(UTC), 1.0)
+
+    monkeypatch.setattr(HealthCheck, "run", run)
+    owner = await web.sign_in()
+    [english] = (await owner.get("/api/health/details")).json()["findings"]
+    [german] = (await owner.get("/api/health/details", headers=GERMAN)).json()["findings"]
+    assert english["text"] == "It isn't running, and another program uses port 8765."
+    assert german["text"] == "Er läuft nicht, und ein anderes Programm belegt Port 8765."
+    assert english["facts"] == german["facts"] == {"user": "", "port": "8765"}
+
+
+def _find(settings: dict[str, Any], part: str, **wanted: str) -> dict[str, Any]:
+    return next(each for each in settings[part] if wanted.items() <= each.items())
