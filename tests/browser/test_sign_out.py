@@ -38,7 +38,7 @@ async def test_nothing_of_a_person_is_there_for_the_next_one_in_the_same_tab(
     await wait_for_answer(page)
     session = page.url.rpartition("/")[2]
     await page.locator("#composer").fill(f"{SECRET}, not sent")
-    await page.get_by_role("searchbox").fill(SECRET)
+    await page.locator("#search").fill(SECRET)
     await expect(page.locator(".search-hit").first).to_be_visible()
     await expect(page).to_have_url(f"{web.url}/{session}?q={SECRET}")
     await page.keyboard.press("Control+k")
