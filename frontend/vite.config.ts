@@ -46,7 +46,7 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: "page", tags: ["$initial"], priority: 2 },
-            { name: "panels", test: /src\/(panels\/shared|format|ui|markdown\/language)/, priority: 1 },
+            { name: "panels", test: /src\/(panels\/shared|api\/budgets|format|ui|markdown\/language)/, priority: 1 },
             { name: "Markdown", test: /src\/markdown\/(Markdown|DiagramBlock|UserText)\.tsx/, priority: 1 },
           ],
         },

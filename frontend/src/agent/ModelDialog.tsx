@@ -8,6 +8,7 @@ import { Dialog } from "../ui/Dialog";
 import { SearchField } from "../ui/SearchField";
 import { words } from "../words";
 import { findModels } from "./modelSearch";
+import "./ModelDialog.css";
 
 const VISIBLE_ROWS = 10;
 

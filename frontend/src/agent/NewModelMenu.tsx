@@ -6,6 +6,7 @@ import { Menu, MenuChoice, MenuChoices } from "../ui/Menu";
 import { words } from "../words";
 import { MoreModelsItem } from "./MoreModelsItem";
 import { getProfileModel, useProfiles } from "./profiles";
+import "./agent.css";
 
 const DEFAULT_MODEL = "";
 

@@ -7,6 +7,7 @@ import { NameDialog } from "../ui/NameDialog";
 import { words } from "../words";
 import { ProfilePicture } from "./ProfilePicture";
 import { findProfile, getProfileTitle, useProfiles } from "./profiles";
+import "./agent.css";
 
 const NONE = "";
 const MAX_WORKSPACE_CHARS = 240;

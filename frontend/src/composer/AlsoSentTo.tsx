@@ -2,6 +2,7 @@
 import { getPlatformName } from "../format/platforms";
 import { PlatformIcon } from "../ui/PlatformBadge";
 import { words } from "../words";
+import "./message.css";
 
 export function AlsoSentTo({ platform }: { platform: string }) {
   return (

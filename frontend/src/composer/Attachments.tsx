@@ -6,6 +6,7 @@ import { formatBytes } from "../format/numbers";
 import type { DraftFile } from "../outbox/composerDrafts";
 import { CloseIcon, DownloadIcon, FileIcon } from "../ui/icons";
 import { words } from "../words";
+import "./Attachments.css";
 
 const IMAGE_TYPES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 

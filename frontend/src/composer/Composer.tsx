@@ -19,6 +19,7 @@ import { PromptMenu, usePromptInsertion } from "./SavedPrompts";
 import { isComposing, isSendKey, isTouch } from "./sendKey";
 import { useCompletion } from "./useCompletion";
 import { VoiceButton } from "./VoiceButton";
+import "./Composer.css";
 
 interface Props {
   draftId: string; // a session id or `NEW_DRAFT`

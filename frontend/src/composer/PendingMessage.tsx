@@ -8,6 +8,7 @@ import { WarningIcon } from "../ui/icons";
 import { words } from "../words";
 import { AlsoSentTo } from "./AlsoSentTo";
 import { MessageFiles } from "./Attachments";
+import "./message.css";
 
 // Offline it may not be loaded yet, but the text of an unsent message is always shown.
 const UserText = lazyWithPreload(() => import("../markdown/UserText").catch(() => ({ default: PlainText })));

@@ -10,6 +10,7 @@ import { CheckIcon, CloseIcon, MicrophoneIcon, SendVoiceIcon } from "../ui/icons
 import { toast } from "../ui/toasts";
 import { words } from "../words";
 import { useRecorder } from "./useRecorder";
+import "./VoiceInput.css";
 
 export interface VoiceProps {
   onText: (text: string) => void; // the words of a recording

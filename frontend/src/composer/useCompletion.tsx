@@ -7,6 +7,7 @@ import { words } from "../words";
 import { completeCommand, findCompletions, type Completion } from "./completion";
 import { placeList } from "./placement";
 import { useSavedPrompts } from "./SavedPrompts";
+import "./completion.css";
 
 const NO_MATCHES: readonly Completion[] = [];
 

@@ -21,6 +21,9 @@ import { SentByLabel } from "./SentByLabel";
 import { ToolCard } from "./ToolCard";
 import { VersionSwitch } from "./VersionSwitch";
 import type { VersionPlace } from "./versionPlaces";
+import "../composer/message.css";
+import "./Answer.css";
+import "./ToolCard.css";
 
 interface Props {
   sessionId: string;

@@ -9,6 +9,7 @@ import { navigate } from "../lib/router";
 import { WalletIcon } from "../ui/icons";
 import { Menu, MenuItem, MenuNote, MenuSeparator } from "../ui/Menu";
 import { words } from "../words";
+import "../ui/meter.css";
 
 export function BudgetMeter({ session }: { session: Session }) {
   const budgets = useBudgets(session);

@@ -6,6 +6,7 @@ import { SparkIcon } from "../ui/icons";
 import { Menu, MenuItem, MenuNote, MenuSeparator } from "../ui/Menu";
 import { words } from "../words";
 import { getContextFill, useModels, type ContextFill } from "./models";
+import "../ui/meter.css";
 
 interface Props {
   session: Session;

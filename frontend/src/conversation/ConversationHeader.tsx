@@ -17,6 +17,7 @@ import { BudgetMeter } from "./BudgetMeter";
 import { ContextMeter, MeterMenuLines } from "./ContextMeter";
 import { ModelMenu, ModelSubMenu } from "./ModelMenu";
 import { ToolsMenu, ToolsSubMenu } from "./ToolsMenu";
+import "./ConversationHeader.css";
 
 export function ConversationHeader({ session, canAct }: { session: Session; canAct: boolean }) {
   const client = useLiveClient();

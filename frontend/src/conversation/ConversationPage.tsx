@@ -24,6 +24,7 @@ import { ConversationHeader } from "./ConversationHeader";
 import { Messages } from "./Messages";
 import { ReplyChoice, useReplyTarget } from "./ReplyChoice";
 import { UnloadedConversation } from "./UnloadedConversation";
+import "./conversation.css";
 
 const OWN_SURFACES = new Set(["web", "local", "api"]); // where people see the conversation itself, so that nothing has to be delivered
 const MAX_COMMAND_REPLIES = 2;

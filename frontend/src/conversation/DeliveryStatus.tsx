@@ -7,6 +7,7 @@ import { getPlatformName } from "../format/platforms";
 import { confirm } from "../ui/ConfirmDialog";
 import { PlatformIcon } from "../ui/PlatformBadge";
 import { words } from "../words";
+import "../composer/message.css";
 
 interface Props {
   sessionId: string;

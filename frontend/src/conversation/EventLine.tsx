@@ -13,6 +13,7 @@ import { DeliveryStatus } from "./DeliveryStatus";
 import { describeInterruption } from "./interruptions";
 import { JobProposal } from "./JobProposal";
 import { buildRevert, describeChange } from "./settingChanges";
+import "./EventLine.css";
 
 interface Props {
   sessionId: string;

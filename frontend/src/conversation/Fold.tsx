@@ -8,6 +8,7 @@ import { createContext, use, useId, useRef, type FocusEvent, type ReactNode } fr
 import { flushSync } from "react-dom";
 import { words } from "../words";
 import { ALL_FOLDED, choose, isOpen, type FoldState } from "./folding";
+import "./Fold.css";
 
 interface Folds {
   state: FoldState;

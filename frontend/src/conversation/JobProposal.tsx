@@ -10,6 +10,7 @@ import { useToday } from "../format/useToday";
 import { useMe } from "../live/context";
 import { words } from "../words";
 import { getToolsetName } from "./toolsets";
+import "./JobProposal.css";
 
 const PROPOSAL_LIFETIME_MS = 7 * 86_400_000; // after which the server removes it
 

@@ -32,6 +32,8 @@ import { addLiveRows, buildStoredRows, findRow, makeKeysUnique, type Row } from 
 import { UserMessage } from "./UserMessage";
 import { useShownMatch } from "./useShownMatch";
 import { findVersionPlaces, type VersionPlace } from "./versionPlaces";
+import "./conversation.css";
+import "./EventLine.css";
 
 const LOAD_DISTANCE_PX = 800; // from an end; more is loaded then
 const MAX_SPOKEN_CHARS = 600; // of an answer that screen readers announce

@@ -8,6 +8,7 @@ import { ChevronDownIcon, SparkIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices, SubMenu } from "../ui/Menu";
 import { words } from "../words";
 import { useModels } from "./models";
+import "../agent/agent.css";
 
 const DEFAULT_MODEL = "";
 

@@ -1,6 +1,8 @@
 /** The agent's reasoning, folded. While it is running, the last line is shown. */
 import { ChevronIcon } from "../ui/icons";
 import { words } from "../words";
+import "./ToolCard.css";
+import "./Fold.css";
 
 export function Reasoning({ text, isRunning }: { text: string; isRunning: boolean }) {
   return (

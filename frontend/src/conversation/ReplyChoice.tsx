@@ -6,6 +6,7 @@ import { storage } from "../lib/storage";
 import { PlatformIcon } from "../ui/PlatformBadge";
 import { SegmentedControl } from "../ui/SegmentedControl";
 import { words } from "../words";
+import "./ReplyChoice.css";
 
 /** The choice for a conversation. This browser remembers it. */
 export function useReplyTarget({ id, reachable }: Session): [ReplyTo, (reply: ReplyTo) => void] {

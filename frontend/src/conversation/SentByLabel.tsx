@@ -3,6 +3,7 @@ import type { SentBy } from "../api/types";
 import { Link } from "../ui/Link";
 import { words } from "../words";
 import { describeSender, findSenderConversation } from "./senders";
+import "./Answer.css";
 
 export function SentByLabel({ sentBy, isShared }: { sentBy: SentBy; isShared: boolean }) {
   const conversation = findSenderConversation(sentBy, isShared);

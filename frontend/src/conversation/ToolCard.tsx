@@ -7,6 +7,7 @@ import { CheckIcon, ChevronIcon, ToolIcon, WarningIcon } from "../ui/icons";
 import { watchScroller } from "../ui/scrollFocus";
 import { words } from "../words";
 import type { ToolPart } from "./rows";
+import "./ToolCard.css";
 
 const MAX_PREVIEW_CHARS = 2000; // of a result, before it is expanded
 const MAX_SUMMARY_CHARS = 80;

@@ -6,6 +6,7 @@ import { SidebarButtons } from "../layout/SidebarButtons";
 import { useLiveClient, useMe, useSession } from "../live/context";
 import { getSessionName } from "../sessions/names";
 import { words } from "../words";
+import "./conversation.css";
 
 export function UnloadedConversation({ id }: { id: string }) {
   const client = useLiveClient();

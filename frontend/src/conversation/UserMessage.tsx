@@ -17,6 +17,8 @@ import { isLongMessage } from "./folding";
 import { MessageActions } from "./MessageActions";
 import { VersionSwitch } from "./VersionSwitch";
 import type { VersionPlace } from "./versionPlaces";
+import "../composer/message.css";
+import "./UserMessage.css";
 
 interface Props {
   sessionId: string;

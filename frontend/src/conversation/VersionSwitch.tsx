@@ -5,6 +5,7 @@ import { useLiveClient } from "../live/context";
 import { ChevronIcon } from "../ui/icons";
 import { words } from "../words";
 import type { VersionPlace } from "./versionPlaces";
+import "./VersionSwitch.css";
 
 type Step = -1 | 1;
 

@@ -19,6 +19,7 @@ import { NEW_DRAFT } from "../outbox/composerDrafts";
 import { suggestText } from "../outbox/textSuggestions";
 import { selectedView } from "../sessions/selectedView";
 import { words } from "../words";
+import "./Home.css";
 
 /** `setup` is what an owner can still set up; the shell passes it in. */
 export function Home({ setup }: { setup: ReactNode }) {

@@ -1,9 +1,9 @@
 /** Which import the dialog shows: a file that is not uploaded yet, or one on the server. The shell shows the dialog. */
-import { Store } from "../lib/store";
+import { PersonalStore } from "../lib/personal";
 
 export type ShownImport = { file: File; id: null } | { file: null; id: string };
 
-export const shownImport = new Store<ShownImport | null>(null); // null: the dialog is closed
+export const shownImport = new PersonalStore<ShownImport | null>(null); // null: the dialog is closed
 
 /** Asks whether a file should be imported. */
 export function offerImport(file: File): void {

@@ -5,6 +5,7 @@ import { MenuIcon, PlusIcon } from "../ui/icons";
 import { words } from "../words";
 import { startConversation } from "./focus";
 import { isSidebarShown, TOGGLE_ID, toggleSidebar } from "./sidebarVisibility";
+import "./page.css";
 
 export function SidebarButtons() {
   const isShown = useStore(isSidebarShown);

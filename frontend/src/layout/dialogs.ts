@@ -1,9 +1,9 @@
 /** The dialogs that can be opened from several places. Here is which of them are open; the shell shows them. */
-import { Store } from "../lib/store";
+import { PersonalStore } from "../lib/personal";
 
-export const isPaletteOpen = new Store(false);
-export const isShortcutsDialogOpen = new Store(false);
-export const sessionToShare = new Store<string | null>(null); // null: the share dialog is closed
+export const isPaletteOpen = new PersonalStore(false);
+export const isShortcutsDialogOpen = new PersonalStore(false);
+export const sessionToShare = new PersonalStore<string | null>(null); // null: the share dialog is closed
 
 export function openPalette(): void {
   isPaletteOpen.update(() => true);
@@ -35,7 +35,7 @@ export interface ModelChoice {
   choose: (model: string) => void;
 }
 
-export const modelToChoose = new Store<ModelChoice | null>(null);
+export const modelToChoose = new PersonalStore<ModelChoice | null>(null);
 
 export function openModelDialog(choice: ModelChoice): void {
   modelToChoose.update(() => choice);

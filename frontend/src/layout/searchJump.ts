@@ -1,5 +1,5 @@
 /** The search result that was opened last. The conversation shows where in the message it matches. */
-import { Store } from "../lib/store";
+import { PersonalStore } from "../lib/personal";
 
 export interface SearchJump {
   sessionId: string;
@@ -7,7 +7,7 @@ export interface SearchJump {
   texts: readonly string[]; // the parts of it that match, as they are written there
 }
 
-export const searchJump = new Store<SearchJump | null>(null);
+export const searchJump = new PersonalStore<SearchJump | null>(null);
 
 export function setSearchJump(jump: SearchJump | null): void {
   searchJump.update(() => jump);

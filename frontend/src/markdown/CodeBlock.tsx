@@ -4,6 +4,7 @@ import { CopyButton } from "../ui/CopyButton";
 import { watchScroller } from "../ui/scrollFocus";
 import { words } from "../words";
 import { findHighlightedCode, highlightCode } from "./highlight";
+import "./CodeBlock.css";
 
 interface Props {
   code: string;

@@ -9,6 +9,7 @@ import { words } from "../words";
 import { Code } from "./CodeBlock";
 import { getCachedDiagram, MAX_DIAGRAM_CHARS, renderDiagram, type DiagramImage, type DiagramResult } from "./diagramRenderer";
 import { DIAGRAM_LANGUAGE } from "./language";
+import "./Diagram.css";
 
 const MAX_HEIGHT_PX = 640; // within a message; the dialog shows it larger
 const MAX_SCALE = 3; // in the dialog

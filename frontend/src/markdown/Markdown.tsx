@@ -13,6 +13,7 @@ import type { Details } from "./htmlTags";
 import { readLanguage } from "./language";
 import { typesetFormulas } from "./math";
 import { loadClickedImage, restoreRemoteImages } from "./remoteImages";
+import "./markdown.css";
 
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
   const { text: source, tokens, definitions, isPlain } = useBlocks(text);

@@ -4,6 +4,7 @@ import { CodeBlock } from "./CodeBlock";
 import { DiagramBlock } from "./DiagramBlock";
 import { DIAGRAM_LANGUAGE } from "./language";
 import { splitLinks, splitUserText } from "./messageParts";
+import "./UserText.css";
 
 const UserText = memo(function UserText({ text }: { text: string }) {
   const parts = useMemo(() => splitUserText(text), [text]);

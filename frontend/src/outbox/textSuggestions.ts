@@ -1,5 +1,5 @@
 /** A text that another part of the page puts into a composer. */
-import { Store } from "../lib/store";
+import { PersonalStore } from "../lib/personal";
 
 interface TextSuggestion {
   id: number;
@@ -8,7 +8,7 @@ interface TextSuggestion {
   mode: "replace" | "if-empty";
 }
 
-export const textSuggestion = new Store<TextSuggestion | null>(null);
+export const textSuggestion = new PersonalStore<TextSuggestion | null>(null);
 let lastId = 0;
 
 export function suggestText(draftId: string, text: string, mode: TextSuggestion["mode"] = "replace"): void {

@@ -20,6 +20,7 @@ import { compareByActivity } from "../sessions/order";
 import { Dialog } from "../ui/Dialog";
 import { words } from "../words";
 import { findMatches, groupChoices, type Choice } from "./choices";
+import "./Palette.css";
 
 const MAX_CONVERSATIONS = 8;
 

@@ -8,11 +8,12 @@ import { getTheme, setTheme, type Theme } from "../layout/theme";
 import { navigate } from "../lib/router";
 import { storage } from "../lib/storage";
 import { useMe } from "../live/context";
-import { temporaryChat } from "../temporary/temporaryChat";
+import { forgetPerson } from "../lib/personal";
 import { ChevronDownIcon, UserIcon } from "../ui/icons";
 import { Menu, MenuChoice, MenuChoices, MenuItem, MenuSeparator, SubMenu } from "../ui/Menu";
 import { getLanguage, LANGUAGES, words } from "../words";
 import type { Panel } from "./panels";
+import "./AccountMenu.css";
 
 export function AccountMenu({ panels }: { panels: readonly Panel[] }) {
   const me = useMe();
@@ -77,7 +78,7 @@ export function AccountMenu({ panels }: { panels: readonly Panel[] }) {
         onSelect={() =>
           void attempt(calls.signOut).then((worked) => {
             if (!worked) return;
-            temporaryChat.clear();
+            forgetPerson();
             location.assign(location.pathname);
           })
         }

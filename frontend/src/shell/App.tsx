@@ -15,14 +15,12 @@ import { isNarrow, isSidebarShown, toggleSidebar } from "../layout/sidebarVisibi
 import { watchAccount } from "../lib/accountWatch";
 import { useDocumentTitle } from "../lib/documentTitle";
 import { lazyWithPreload } from "../lib/lazyWithPreload";
-import { getLocation, navigate, parseSessionLocation, setQuery, useLocation } from "../lib/router";
+import { forgetPerson } from "../lib/personal";
+import { getLocation, navigate, parseSessionLocation, useLocation } from "../lib/router";
 import { useStore } from "../lib/store";
 import { AccountContext, LiveClientContext, useMe, type Account } from "../live/context";
-import { ACTIVE_VIEW } from "../live/listViews";
 import { LiveClient } from "../live/liveClient";
 import { AnswerNotifier } from "../notifications/AnswerNotifier";
-import { selectView } from "../sessions/selectedView";
-import { temporaryChat } from "../temporary/temporaryChat";
 import { Sidebar } from "../sidebar/Sidebar";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { DialogLoadError, ErrorBoundary, LoadError } from "../ui/ErrorBoundary";
@@ -35,6 +33,7 @@ import { getPanelsFor, type Panel } from "./panels";
 import { ShortcutsDialog, useShortcuts } from "./Shortcuts";
 import { useExportDrops } from "./useExportDrops";
 import { useLeaveWarning } from "./useLeaveWarning";
+import "./App.css";
 
 const ConversationPage = lazyWithPreload(() => import("../conversation/ConversationPage"));
 const TemporaryPage = lazyWithPreload(() => import("../conversation/temporary/TemporaryPage"));
@@ -117,7 +116,7 @@ function SignedInPages() {
 
 /** Reloads without a question: another person is signed in now, and nothing of this one may remain. */
 function reloadForOtherPerson(): void {
-  temporaryChat.clear();
+  forgetPerson();
   location.reload();
 }
 
@@ -127,7 +126,7 @@ function SignedIn({ me, refetch }: Account) {
   const [queryClient] = useState(createQueryClient);
   const account = useMemo(() => ({ me, refetch }), [me, refetch]);
   useEffect(() => client.start(), [client]);
-  useEffect(() => resetPage, []);
+  useEffect(() => forgetPerson, []);
   useEffect(() => {
     client.onSessionCreated((entry, sessionId) => {
       if (entry.session !== sessionId && getLocation().path === entry.session) navigate(sessionId);
@@ -142,16 +141,6 @@ function SignedIn({ me, refetch }: Account) {
       </AccountContext>
     </QueryClientProvider>
   );
-}
-
-function resetPage(): void {
-  temporaryChat.clear();
-  selectView(ACTIVE_VIEW);
-  setQuery("", { replace: true }); // the search
-  closePalette();
-  closeShareDialog();
-  closeModelDialog();
-  closeImportDialog();
 }
 
 function Frame() {

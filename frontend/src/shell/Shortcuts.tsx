@@ -13,6 +13,7 @@ import { isAnswering } from "../live/state";
 import { temporaryChat } from "../temporary/temporaryChat";
 import { Dialog } from "../ui/Dialog";
 import { words } from "../words";
+import "./Shortcuts.css";
 
 const isMac = /\bMac OS X\b/.test(navigator.userAgent);
 const MODIFIER = isMac ? "⌘" : "Ctrl";

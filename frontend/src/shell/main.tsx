@@ -1,3 +1,4 @@
+import "../styles/index.css"; // first: the style sheets of components come after it
 import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
@@ -6,7 +7,6 @@ import { ErrorBoundary, LoadError } from "../ui/ErrorBoundary";
 import { loadWords } from "../words";
 import { App } from "./App";
 import { registerServiceWorker } from "./serviceWorker";
-import "../styles/index.css";
 
 await loadWords();
 const element = document.getElementById("page");

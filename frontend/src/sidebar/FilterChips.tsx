@@ -7,6 +7,7 @@ import { CloseIcon } from "../ui/icons";
 import { words } from "../words";
 import { listActiveFilters, NO_FILTERS, type FilterName, type SearchFilters } from "./searchFilters";
 import { useSearchPeople } from "./useSearchPeople";
+import "./filters.css";
 
 interface Props {
   filters: SearchFilters;

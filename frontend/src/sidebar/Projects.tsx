@@ -12,6 +12,7 @@ import { Menu, MenuItem } from "../ui/Menu";
 import { NameDialog } from "../ui/NameDialog";
 import { words } from "../words";
 import { readDraggedIds, SESSION_DRAG_TYPE } from "./sessionDrag";
+import "./Projects.css";
 
 const MAX_NAME_CHARS = 100;
 const MAX_INSTRUCTION_CHARS = 20_000;

@@ -6,6 +6,7 @@ import { ChevronDownIcon } from "../ui/icons";
 import { words } from "../words";
 import type { SearchFilters } from "./searchFilters";
 import { useSearchPeople } from "./useSearchPeople";
+import "./filters.css";
 
 const PLATFORMS = ["web", "local", "api", "telegram", "discord", "slack", "whatsapp", "signal", "matrix", "email", "webhook"];
 

@@ -14,6 +14,8 @@ import { words } from "../words";
 import { splitHighlights } from "./highlights";
 import { SessionOwner } from "./SessionRow";
 import type { useSearchResults } from "./useSearchResults";
+import "./SearchResults.css";
+import "./SessionList.css";
 
 export const RESULTS_ID = "search-results";
 

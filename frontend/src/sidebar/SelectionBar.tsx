@@ -7,6 +7,7 @@ import { ArchiveIcon, CloseIcon, FolderIcon, PinIcon, TrashIcon } from "../ui/ic
 import { Menu, MenuItem } from "../ui/Menu";
 import { words } from "../words";
 import type { Selection } from "./useSelection";
+import "./SessionList.css";
 
 export function SelectionBar({ selection, isArchive }: { selection: Selection; isArchive: boolean }) {
   const client = useLiveClient();

@@ -13,6 +13,7 @@ import { words } from "../words";
 import { buildRows, filterSessions } from "./listRows";
 import { SessionRow } from "./SessionRow";
 import type { Selection } from "./useSelection";
+import "./SessionList.css";
 
 const LOAD_AHEAD_ROWS = 15;
 const ROW_PX = 58;

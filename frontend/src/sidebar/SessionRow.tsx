@@ -14,6 +14,7 @@ import { Link } from "../ui/Link";
 import { PlatformBadge } from "../ui/PlatformBadge";
 import { words } from "../words";
 import { SESSION_DRAG_TYPE } from "./sessionDrag";
+import "./SessionList.css";
 
 interface Props {
   session: Session;

@@ -21,6 +21,7 @@ import { useResultKeys } from "./useResultKeys";
 import { useSearch } from "./useSearch";
 import { useSearchResults } from "./useSearchResults";
 import { useSelection } from "./useSelection";
+import "./Sidebar.css";
 
 interface Props {
   accountMenu: ReactNode;

@@ -3,11 +3,14 @@
  * after reloading the page or going back.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
+import { whenPersonLeaves } from "../lib/personal";
 import { getLocation, onLocationChange, setQuery } from "../lib/router";
 import { useLiveClient, useMe } from "../live/context";
 import { formatSearch, parseSearch, type Search, type SearchFilters } from "./searchFilters";
 
 const WRITE_DELAY_MS = 300; // browsers limit how often an address may change
+
+whenPersonLeaves(() => setQuery("", { replace: true }));
 
 export function useSearch() {
   const client = useLiveClient();

@@ -6,6 +6,7 @@ import { ApiError, describeError } from "../api/errors";
 import { getLocation, navigate } from "../lib/router";
 import { words } from "../words";
 import { canUsePasskeys, PasskeyDeclinedError, requestPasskey } from "./passkeySignIn";
+import "./sign-in.css";
 
 const SIGN_IN_PATH = "sign-in";
 

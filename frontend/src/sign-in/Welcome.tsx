@@ -6,6 +6,7 @@ import { describeError } from "../api/errors";
 import { canCreatePasskeys, createPasskey } from "../lib/passkeyCreation";
 import type { Account } from "../live/context";
 import { words } from "../words";
+import "./sign-in.css";
 
 export default function Welcome({ me, refetch }: Account) {
   const [name, setName] = useState(me.person.name);

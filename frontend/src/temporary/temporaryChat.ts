@@ -6,6 +6,7 @@
  */
 import { ApiError, describeError } from "../api/errors";
 import { describeFailure, describeNotice } from "../format/errors";
+import { whenPersonLeaves } from "../lib/personal";
 import { Store } from "../lib/store";
 import { words } from "../words";
 import { streamAnswer, type AnswerEvent } from "./answerStream";
@@ -119,3 +120,4 @@ function endEarly(message: TemporaryMessage, error: unknown, isStopped: boolean)
 
 /** The one of this tab. */
 export const temporaryChat = new TemporaryChat();
+whenPersonLeaves(() => temporaryChat.clear());

@@ -1,5 +1,6 @@
 /** Asks for confirmation before something that cannot be undone. */
-import { Store, useStore } from "../lib/store";
+import { PersonalStore } from "../lib/personal";
+import { useStore } from "../lib/store";
 import { words } from "../words";
 import { Dialog } from "./Dialog";
 
@@ -10,7 +11,7 @@ interface Question {
   answer: (isConfirmed: boolean) => void;
 }
 
-const openQuestion = new Store<Question | null>(null);
+const openQuestion = new PersonalStore<Question | null>(null);
 
 /** Shows a question, and returns whether the person confirmed it. */
 export function confirm(question: Omit<Question, "answer">): Promise<boolean> {

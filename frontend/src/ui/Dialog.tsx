@@ -1,5 +1,6 @@
 /** A modal dialog. The browser keeps the focus inside and closes it on Escape. Afterwards the focus is where it was. */
 import { useLayoutEffect, useRef, useState, type ReactNode } from "react";
+import "./Dialog.css";
 
 /** The buttons of menus that were closed after a dialog was opened from them, by id. */
 export const menuButtons = new WeakMap<Element, string>();

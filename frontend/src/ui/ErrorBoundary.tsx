@@ -7,6 +7,7 @@ import { Component, useEffect, useState, type ReactNode } from "react";
 import { isPageOutdated } from "../lib/pageVersion";
 import { words } from "../words";
 import { toast } from "./toasts";
+import "./ErrorBoundary.css";
 
 interface Props {
   children: ReactNode;

@@ -8,6 +8,7 @@ import * as Radix from "@radix-ui/react-dropdown-menu";
 import { useState, type ReactNode } from "react";
 import { menuButtons } from "./Dialog";
 import { CheckIcon, ChevronDownIcon, ChevronIcon } from "./icons";
+import "./Menu.css";
 
 const NARROW_QUERY = "(max-width: 800px)";
 

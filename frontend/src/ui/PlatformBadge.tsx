@@ -1,6 +1,7 @@
 /** The icon of the platform that a conversation takes place on. */
 import { getPlatformName } from "../format/platforms";
 import { GatewayIcon, PLATFORM_ICONS } from "./icons";
+import "./PlatformBadge.css";
 
 export function PlatformBadge({ platform }: { platform: string }) {
   const name = getPlatformName(platform);

@@ -2,6 +2,7 @@
 import type { KeyboardEvent } from "react";
 import { words } from "../words";
 import { CloseIcon, SearchIcon } from "./icons";
+import "./SearchField.css";
 
 interface Props {
   id?: string;

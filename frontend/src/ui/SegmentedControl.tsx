@@ -1,5 +1,6 @@
 /** A choice between a few options that are all visible. */
 import { useId, type ReactNode } from "react";
+import "./SegmentedControl.css";
 
 interface Props<T extends string> {
   label: string;

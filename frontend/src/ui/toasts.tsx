@@ -1,6 +1,8 @@
 /** Short messages that disappear after a while, some with a button to undo what was done. */
 import { useLayoutEffect, useRef } from "react";
-import { Store, useStore } from "../lib/store";
+import { PersonalStore } from "../lib/personal";
+import { useStore } from "../lib/store";
+import "./toasts.css";
 
 interface Toast {
   id: number;
@@ -9,7 +11,7 @@ interface Toast {
 }
 
 const TOAST_MS = 6000; // longer while the pointer or the focus is on the toasts
-const currentToasts = new Store<readonly Toast[]>([]);
+const currentToasts = new PersonalStore<readonly Toast[]>([]);
 let lastId = 0;
 
 export function toast(text: string, action: Toast["action"] = null): void {

@@ -15,6 +15,9 @@ import { CopyButton } from "../../ui/CopyButton";
 import { RetryIcon, TemporaryIcon, TrashIcon } from "../../ui/icons";
 import { words } from "../../words";
 import { Reasoning } from "../Reasoning";
+import "../conversation.css";
+import "../Answer.css";
+import "../../composer/message.css";
 import "./temporary.css";
 
 const MAX_SPOKEN_CHARS = 600; // of an answer that screen readers announce

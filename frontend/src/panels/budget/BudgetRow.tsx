@@ -8,6 +8,7 @@ import { EditIcon } from "../../ui/icons";
 import { toast } from "../../ui/toasts";
 import { words } from "../../words";
 import { LimitForm } from "./LimitForm";
+import "../../ui/meter.css";
 
 interface Props {
   budget: Budget;

@@ -11,6 +11,7 @@ import { words } from "../../words";
 import * as calls from "../shared/calls";
 import { QueryResult } from "../shared/QueryResult";
 import "../shared/panels.css";
+import "../../composer/message.css";
 import "./shared.css";
 
 export default function SharedPage() {
