@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: fa6a17abaaf157db5f8055115ba33cc74c7a39a37b03cc0cb773e977235bbece
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: 6e99dcc67376fdc9323f062ec21ed2f422d10f57632216711a651d822480662e
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -3649,10 +3649,7 @@ export interface components {
             /** @description What a prompt can have besides its name and its text. */
             fields: components["schemas"]["FormFieldJson"][];
         };
-        /**
-         * @description A right of a token.
-         * @enum {string}
-         */
+        /** @enum {string} */
         Scope: "read" | "write" | "chat" | "admin";
         /** @description A message that matches. */
         SearchHitJson: {
