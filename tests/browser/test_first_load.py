@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_SCRIPT_BYTES = 250_000
 QUIET_MILLISECONDS = 300  # nothing more is loaded in advance after the palette
 CONVERSATION_PARTS = ("ConversationPage", "Markdown")
-OWNER_PARTS = ("SetupSteps", "ServerPanel", "PlatformsPanel", "settings.de")
+OWNER_PARTS = ("SetupSteps", "ServerPanel", "PlatformsPanel")
 
 
 class ScriptMeter:
@@ -85,7 +85,7 @@ async def test_the_first_load_is_small_for_the_owner(start_web: StartWebServer, 
     await meter.watch(page)
 
     home = await meter.load(page, web.url, ".setup-steps", expected=CONVERSATION_PARTS)  # opened next
-    check_scripts(home, language="de", unused=("ProviderForm", "settings.de", "ServerPanel", "katex", "mermaid"))
+    check_scripts(home, language="de", unused=("ProviderForm", "ServerPanel", "katex", "mermaid"))
     check_scripts(await meter.load(page, f"{web.url}/{session}", ".answer"), language="de", unused=OWNER_PARTS)
     for panel in ("server", "platforms", "settings"):  # the largest
         scripts = await meter.load(page, f"{web.url}/{panel}", ".panel .card")

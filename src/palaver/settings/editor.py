@@ -45,6 +45,7 @@ from palaver.people.model import check_is_owner
 from palaver.settings import table as settings_storage
 from palaver.settings.encryption import (
     DecryptionFailed,
+    holds_secret,
     is_encrypted,
     make_change,
     read_or_keep_encrypted,
@@ -442,7 +443,7 @@ def _prepare_key(reader: SettingsReader, ring: KeyRing, state: SettingsState) ->
 def _read(tx: Transaction) -> tuple[SettingsState, list[SettingRow], list[tuple[int, ChangeItem]]]:
     """Read the state, and the settings and the items of the history that are secret."""
     rows = [row for row in settings_storage.list_all(tx) if is_encrypted(row.value)]
-    items = [(no, item) for no, item in settings_storage.list_items(tx) if item.is_secret]
+    items = [(no, item) for no, item in settings_storage.list_items(tx) if holds_secret(item)]
     return settings_storage.load_state(tx), rows, items
 
 

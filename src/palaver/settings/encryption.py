@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from palaver.config.settings_key import KeyRing, SettingsKey
     from palaver.core.ids import PersonId
-    from palaver.settings.table import ChangeRow
+    from palaver.settings.table import ChangeItem, ChangeRow
 
 
 _NONCE_BYTES: Final = 12
@@ -177,6 +177,10 @@ class SettingsChange:
     items: tuple[ChangedSetting, ...]
 
 
+def holds_secret(item: ChangeItem) -> bool:
+    return is_encrypted(item.before) or is_encrypted(item.after)
+
+
 def make_change(row: ChangeRow) -> SettingsChange:
     return SettingsChange(
         number=row.no,
@@ -190,7 +194,7 @@ def make_change(row: ChangeRow) -> SettingsChange:
                 key=item.key,
                 before=read_shown(item.before),
                 after=read_shown(item.after),
-                is_secret=item.is_secret,
+                is_secret=holds_secret(item),
             )
             for item in row.items
         ),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import fetch_number
-from palaver.settings.encryption import is_encrypted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,10 +37,6 @@ class ChangeItem:
     key: str
     before: str | None
     after: str | None
-
-    @property
-    def is_secret(self) -> bool:
-        return is_encrypted(self.before) or is_encrypted(self.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
