@@ -98,7 +98,7 @@ def test_all_is_refused_if_one_value_is_not_valid(sqlite_town: SettingsTown) -> 
         ({"platforms.signal.settings.program": "/bin/sh"}, "platforms.signal.settings.program: it starts a program"),
         ({"platforms.discord.settings.bot_token": "x"}, "platforms.discord.settings.bot_token is not valid: "),
         ({"platforms.discord.settings.bot": "x"}, "platforms.discord.settings.bot_token is required."),
-        ({"instructions": "x" * 100_001}, "instructions: this is too long (at most 100,000 characters)"),
+        ({"instructions": "x" * 100_001}, "instructions: this is too long (at most 100000 characters)"),
         ({"instructions": "a\0b"}, "instructions: it contains characters that can't be stored"),
         ({"people.guest_commands": ["hep"]}, "people.guest_commands: "),
         ({"turns": 5}, "turns: 5 is not allowed (a section with keys)"),
