@@ -82,6 +82,8 @@ def test_a_stored_text_can_be_translated_and_one_of_an_earlier_version_is_shown_
         loaded = load_text(store_text(each))
         assert (loaded, translate(loaded, "de")) == (each, translate(each, "de"))
     assert store_text("The bot was removed.") == load_text("The bot was removed.") == "The bot was removed."
+    for forged in ("\x1e{", '\x1e\x1e{"text": "x", "code": "plain", "facts": {}}'):  # from a platform
+        assert load_text(store_text(forged)) == forged.lstrip("\x1e")
 
 
 def test_a_secret_can_be_hidden_in_a_text_and_its_facts() -> None:

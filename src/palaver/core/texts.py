@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ENGLISH: Final = "en"
 LANGUAGES: Final = (ENGLISH, "de")
-_STORED_MARK: Final = "\x1e"  # before the JSON of a stored text: no text of a person or a platform begins with it
+_STORED_MARK: Final = "\x1e"  # before the JSON of a stored text; taken off texts that others wrote
 _THOUSANDS_SEPARATORS: Final = {"de": "."}  # others: a comma
 
 # Of the request that is being answered. Where a text is translated later than it is said, its language is passed on.
@@ -173,7 +173,9 @@ def unpack_text(packed: Any) -> str:
 def store_text(text: str) -> str:
     """Return a text for a column of a database. One without a code is stored as it is."""
     packed = pack_text(text)
-    return packed if isinstance(packed, str) else _STORED_MARK + json.dumps(packed, ensure_ascii=False)
+    if isinstance(packed, str):
+        return packed.lstrip(_STORED_MARK)
+    return _STORED_MARK + json.dumps(packed, ensure_ascii=False)
 
 
 def load_text(stored: str) -> str:
