@@ -48,7 +48,11 @@ async def test_nothing_of_a_person_is_there_for_the_next_one_in_the_same_tab(
     await page.evaluate("dispatchEvent(new Event('visibilitychange'))")  # it loads again what may have changed
     await page.get_by_label("Name", exact=True).fill("eve")
     requests: list[Request] = []
-    page.on("request", requests.append)
+
+    def record_request(request: Request) -> None:
+        requests.append(request)
+
+    page.on("request", record_request)
     await open_path(page, "/")
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in", exact=True).click()
