@@ -71,7 +71,7 @@ class TemporaryQuestion:
                 say(
                     "inbox.messages_limit_leave_out",
                     "messages: the limit is {limit}. Leave out older messages.",
-                    limit=MAX_MESSAGES,
+                    limit=str(MAX_MESSAGES),
                 ),
                 limit=MAX_MESSAGES,
             )
