@@ -20,7 +20,11 @@ REFERENCE_TEXT = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text
 def iterate_commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            assert inner.name == name
             yield from iterate_commands(inner, f"{path} {name}")
 
 

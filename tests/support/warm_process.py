@@ -357,6 +357,9 @@ def main() -> None:
     gc.disable()  # nothing becomes garbage during the imports
     for name in PRELOADED_MODULES:
         import_module(name)
+    program = import_module("palaver.cli").program
+    for name in program.list_commands(None):
+        program.get_command(None, name)
     gc.enable()
     assert threading.active_count() == 1, "a fork copies one thread only"
     if (request := serve_launches(socket.socket(fileno=int(sys.argv[1])))) is None:

@@ -8,39 +8,67 @@ the database nor the settings.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.exceptions import NoSuchCommand
 
 from palaver import __version__
-from palaver.cli.backup import backup, backups, restore
-from palaver.cli.budget import budget
-from palaver.cli.chat import chat
-from palaver.cli.config import config
 from palaver.cli.errors import detect_closed_output, run_and_get_exit_code
-from palaver.cli.export_command import export_command
-from palaver.cli.import_command import import_command
-from palaver.cli.jobs import jobs
-from palaver.cli.memories import memories
-from palaver.cli.people import people
-from palaver.cli.platforms import platforms
-from palaver.cli.profiles import profiles
-from palaver.cli.projects import projects
-from palaver.cli.prompts import prompts
-from palaver.cli.serve import serve
-from palaver.cli.sessions import sessions
-from palaver.cli.shares import shares
-from palaver.cli.status import doctor, migrate, status, upgrade
 from palaver.core.invocation import format_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_MODULES: Final = {  # of each command
+    "backup": "backup",
+    "backups": "backup",
+    "budget": "budget",
+    "chat": "chat",
+    "config": "config",
+    "doctor": "status",
+    "export": "export_command",
+    "import": "import_command",
+    "jobs": "jobs",
+    "memories": "memories",
+    "migrate": "status",
+    "people": "people",
+    "platforms": "platforms",
+    "profiles": "profiles",
+    "projects": "projects",
+    "prompts": "prompts",
+    "restore": "backup",
+    "serve": "serve",
+    "sessions": "sessions",
+    "shares": "shares",
+    "status": "status",
+    "upgrade": "status",
+}
+
 
 class Program(click.Group):
-    """The root command; it turns everything that a command raises into an exit code."""
+    """The root command. It imports a command when it is called, and turns what one raises into an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _MODULES:
+            return None
+        module = _MODULES[cmd_name]
+        command: click.Command = getattr(import_module(f"palaver.cli.{module}"), module if "_" in module else cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            raise NoSuchCommand(error.command_name, possibilities=_MODULES, ctx=ctx) from None
 
     def main(
         self,
@@ -80,7 +108,7 @@ def _insert_default_command(args: list[str]) -> list[str]:
     first = args[position] if position < len(args) else ""
     if first in {"--help", "--version"} or (first and not first.startswith("-")):
         return args
-    return [*args[:position], chat.name or "", *args[position:]]
+    return [*args[:position], "chat", *args[position:]]
 
 
 @click.group(cls=Program)
@@ -98,30 +126,6 @@ def program(ctx: click.Context, home: Path | None) -> None:
     Without a command, Palaver starts a chat in the terminal.
     """
     ctx.obj = home and home.expanduser()
-
-
-program.add_command(chat)
-program.add_command(serve)
-program.add_command(status)
-program.add_command(doctor)
-program.add_command(sessions)
-program.add_command(projects)
-program.add_command(prompts)
-program.add_command(import_command)
-program.add_command(export_command)
-program.add_command(memories)
-program.add_command(jobs)
-program.add_command(shares)
-program.add_command(people)
-program.add_command(budget)
-program.add_command(platforms)
-program.add_command(config)
-program.add_command(profiles)
-program.add_command(backup)
-program.add_command(backups)
-program.add_command(restore)
-program.add_command(migrate)
-program.add_command(upgrade)
 
 
 def main() -> None:
