@@ -124,6 +124,7 @@ _CHOICES: Final = {  # by the last part of the key
         "interrupt": "Interrupt the answer",
         "reject": "Are rejected",
     },
+    "language": {"en": "English", "de": "Deutsch"},
     "roles": {"owner": "Owner", "member": "Member", "guest": "Guest"},
     "provider": {"searxng": "SearXNG", "brave": "Brave", "tavily": "Tavily"},
     "access": {"known": "People who were let in", "everyone": "Everyone"},

@@ -7,7 +7,7 @@ const NAME = "<name>";
 const SECTION_PREFIXES = {
   models: ["model", "fallback_models", "models_by_role", "instructions", "context_windows", "prices"],
   profiles: ["profiles", "personalities"],
-  conversations: ["timezone", "session_reset", "reset_by_platform", "reset_by_type", "sessions", "compaction", "retention", "privacy"],
+  conversations: ["timezone", "language", "session_reset", "reset_by_platform", "reset_by_type", "sessions", "compaction", "retention", "privacy"],
   turns: ["turns", "speech"],
   tools: ["toolsets", "mcp_servers"],
   memory: ["memory"],
