@@ -474,7 +474,7 @@ def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:
     if person.role is Role.GUEST:
         raise NotAllowed(
             say(
-                "accounts.guest_cant_sign_make",
+                "accounts.guest_cannot_sign_in",
                 "{name} is a guest and can't sign in. Make them a member first.",
                 name=person.name,
             )

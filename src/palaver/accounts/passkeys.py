@@ -262,7 +262,7 @@ def _check_host_has_name(site: Site) -> None:
         return
     raise InvalidInput(
         say(
-            "accounts.passkeys_need_host_name",
+            "accounts.passkeys_need_host",
             "Passkeys need a host name, and {host} is an IP address. Open this page as localhost, or set"
             " a name with web.public_url.",
             host=site.host,

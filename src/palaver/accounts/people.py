@@ -77,7 +77,7 @@ class People(Operations[AsyncRunner]):
         clean = clean_person_name(name)
         if role is Role.GUEST:
             raise InvalidInput(
-                say("accounts.role_guest_cant_sign", "role: a guest can't sign in. Add a member or an owner.")
+                say("accounts.no_sign_in_for_guests", "role: a guest can't sign in. Add a member or an owner.")
             )
         now = to_micros(self._clock.now())
         secret = generate_secret()
@@ -100,7 +100,7 @@ class People(Operations[AsyncRunner]):
             if person.role is Role.GUEST:
                 raise NotAllowed(
                     say(
-                        "accounts.guest_cant_sign_make",
+                        "accounts.guest_cannot_sign_in",
                         "{name} is a guest and can't sign in. Make them a member first.",
                         name=person.name,
                     )
@@ -226,7 +226,7 @@ def _check_not_at_terminal(member: Member) -> None:
     if member.uses_terminal:
         raise NotAllowed(
             say(
-                "accounts.person_terminal_gateway_always",
+                "accounts.terminal_person_is_owner",
                 "The person at the terminal of this gateway is always an owner.",
             )
         )

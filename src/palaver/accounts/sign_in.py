@@ -63,7 +63,7 @@ async def refuse_attempt(wait_seconds: float) -> NoReturn:
     """Raise `TooManyAttempts`, after a while: an address has few connections, so it can't send many more attempts."""
     await asyncio.sleep(REFUSAL_DELAY_SECONDS)
     message = say(
-        "accounts.too_many_attempts_try",
+        "accounts.too_many_attempts",
         "Too many attempts. Try again in {seconds} seconds.",
         seconds=int(wait_seconds) + 1,
     )

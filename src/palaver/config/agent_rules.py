@@ -113,11 +113,11 @@ class McpServer(Section):
 
     def find_conflict(self) -> str | None:
         if (self.command is None) == (self.url is None):
-            return say("settings.set_either_command_url", "set either command or url")
+            return say("settings.command_or_url", "set either command or url")
         if self.url is not None and (self.args or self.env):
-            return say("settings.args_env_used_command", "args and env can only be used with command, not with url")
+            return say("settings.args_without_command", "args and env can only be used with command, not with url")
         if self.command is not None and self.headers:
-            return say("settings.headers_used_url_not", "headers can only be used with url, not with command")
+            return say("settings.headers_without_url", "headers can only be used with url, not with command")
         return None
 
 

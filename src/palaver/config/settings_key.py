@@ -73,7 +73,7 @@ def load_key_ring(home: Path, environ: Mapping[str, str]) -> KeyRing:
     except OSError as error:
         raise ConfigError(
             say(
-                "settings.cant_read_key_settings",
+                "settings.key_file_unreadable",
                 "{file}: can't read the key of the settings ({error}).",
                 file=path,
                 error=error.strerror,
@@ -92,7 +92,7 @@ def create_key_file(home: Path) -> KeyRing:
     except OSError as error:
         raise ConfigError(
             say(
-                "settings.cant_create_key_settings",
+                "settings.key_file_not_created",
                 "{file}: can't create the key of the settings ({error}).",
                 file=path,
                 error=error.strerror,
@@ -122,7 +122,7 @@ def _parse_keys(texts: list[str], source: str) -> tuple[SettingsKey, ...]:
     if any(len(text) < MIN_KEY_CHARS for text in texts):
         raise ConfigError(
             say(
-                "settings.key_least_characters_without",
+                "settings.key_too_short",
                 "{place}: a key has at least {limit} characters without spaces. Several keys are separated by"
                 " commas; the first one encrypts. Make one with `openssl rand -base64 32`.",
                 place=source,

@@ -478,7 +478,5 @@ BUDGET_USD: Final = _text_rule(
     say("allowed.dollars_most_6_decimals", "dollars with at most 6 decimals, 0 to 1000000, such as 5 or 0.25"),
 )
 AT_LEAST_ONE: Final = CheckTogether(
-    lambda value: (
-        say("settings.list_least_one_use", "list at least one (or use enabled: false)") if value == () else None
-    )
+    lambda value: say("settings.list_empty", "list at least one (or use enabled: false)") if value == () else None
 )

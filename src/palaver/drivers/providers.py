@@ -78,7 +78,7 @@ def parse_model_name(text: str) -> ModelName:
     if not (provider and colon and model):
         raise InvalidInput(
             say(
-                "drivers.not_model_name_use",
+                "drivers.bad_model_name",
                 "{name} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.",
                 name=repr(text),
             )
@@ -127,7 +127,7 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
     if not (provider.api_key or provider.base_url):
         raise InvalidInput(
             say(
-                "drivers.model_requires_api_key",
+                "drivers.key_required",
                 "The model {model} requires an API key. {advice}",
                 model=repr(str(name)),
                 advice=explain_api_key(name.provider),

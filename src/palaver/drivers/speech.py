@@ -115,7 +115,7 @@ def _make_provider(profile: AgentProfile, environ: Mapping[str, str], model: str
     if name.provider in PROVIDERS_WITHOUT_SPEECH:
         raise InvalidInput(
             say(
-                "drivers.no_speech_api_palaver",
+                "drivers.no_speech_api",
                 "{provider} has no speech API that Palaver can use. Set speech.transcription and"
                 " speech.speaking to a model of OpenAI or of a server with an OpenAI-compatible API, to"
                 " command, or to off.",

@@ -330,7 +330,7 @@ class AccountRunner:
         except TimeoutError:
             raise ConnectionLost(
                 say(
-                    "gateway.platform_not_answer_within",
+                    "gateway.platform_timeout_seconds",
                     "The platform did not answer within {seconds} seconds.",
                     seconds=f"{seconds:g}",
                 )
@@ -476,13 +476,13 @@ def apply_account_info(status: AccountStatus, info: AccountInfo, account: Config
 def describe_connection_error(error: Exception, account: ConfiguredAccount) -> str:
     """Return an error in words. Of an unexpected one only its type: its text may hold anything."""
     if isinstance(error, _Silence):
-        return say("gateway.nothing_heard_from_platform", "Nothing was heard from the platform for too long.")
+        return say("gateway.platform_silent", "Nothing was heard from the platform for too long.")
     if isinstance(error, TimeoutError):
-        return say("gateway.platform_not_answer_time", "The platform did not answer in time.")
+        return say("gateway.platform_timeout", "The platform did not answer in time.")
     if isinstance(error, PalaverError):
         return account.hide_secrets(error.text)
     return say(
-        "gateway.unexpected_error_log_server",
+        "gateway.unexpected_error",
         "Unexpected error ({error}). The log of the server has the details.",
         error=type(error).__name__,
     )

@@ -162,7 +162,7 @@ class Speech:
         if attachment.size > max_bytes:
             raise LimitReached(
                 say(
-                    "inbox.recording_longer_than_minutes",
+                    "inbox.recording_too_long",
                     "This recording is longer than {minutes} minutes.",
                     minutes=self._rules.max_minutes,
                 ),
@@ -194,7 +194,7 @@ class Speech:
             raise SpeechUnavailable
         pieces = await asyncio.to_thread(lambda: split_spoken_text(make_spoken_text(text)))
         if not pieces:
-            raise InvalidInput(say("inbox.answer_no_text_read", "This answer has no text that can be read aloud."))
+            raise InvalidInput(say("inbox.nothing_to_read_aloud", "This answer has no text that can be read aloud."))
         if piece >= len(pieces):
             raise InvalidInput(f"piece: the answer has {len(pieces)} pieces, numbered from 0.", key="piece")
         work = SideWork(
@@ -221,7 +221,7 @@ class Speech:
         if self._running.get(person_id, 0) >= MAX_RUNNING_PER_PERSON:
             raise LimitReached(
                 say(
-                    "inbox.already_recordings_answers_progress",
+                    "inbox.speech_busy",
                     "You already have recordings or answers in progress. Try again in a moment.",
                 )
             )

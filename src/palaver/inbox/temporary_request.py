@@ -69,14 +69,14 @@ class TemporaryQuestion:
         if len(self.messages) > MAX_MESSAGES:
             raise InvalidInput(
                 say(
-                    "inbox.messages_limit_leave_out",
+                    "temporary.too_many_messages",
                     "messages: the limit is {limit}. Leave out older messages.",
                     limit=str(MAX_MESSAGES),
                 ),
                 limit=MAX_MESSAGES,
             )
         if not self.messages[-1].text.strip():
-            raise InvalidInput(say("inbox.messages_last_message_empty", "messages: the last message is empty."))
+            raise InvalidInput(say("temporary.last_message_empty", "messages: the last message is empty."))
         lengths = [len(message.text) for message in self.messages]
         if lengths[-1] > MAX_MESSAGE_CHARS:
             raise InvalidInput(

@@ -480,7 +480,7 @@ def find_attachments(
     if len(ids) > MAX_FILES_PER_MESSAGE:
         raise InvalidInput(
             say(
-                "media.attachments_message_up_files",
+                "media.too_many_files",
                 "attachments: a message can have up to {limit} files.",
                 limit=MAX_FILES_PER_MESSAGE,
             )

@@ -250,7 +250,7 @@ def _get_erasable(tx: Transaction, person_id: str) -> Person:
     if any(each.platform == Platform.LOCAL for each in people.list_identities(tx, found.person.id)):
         raise NotAllowed(
             say(
-                "operation.person_terminal_gateway_cant",
+                "operation.terminal_person_stays",
                 "The person at the terminal of this gateway can't be erased: they run it. To erase"
                 " everything, stop the server and delete its folder.",
             )
@@ -258,7 +258,7 @@ def _get_erasable(tx: Transaction, person_id: str) -> Person:
     if found.person.role is Role.OWNER and not people.has_other_owner(tx, found.person.id):
         raise NotAllowed(
             say(
-                "operation.last_owner_cant_erased",
+                "operation.last_owner_stays",
                 "The last owner can't be erased. Make another person an owner first.",
             )
         )

@@ -79,7 +79,7 @@ def parse_age(text: str) -> timedelta:
     if match is None:
         raise InvalidInput(
             say(
-                "operation.not_age_use_days",
+                "operation.bad_age",
                 "{name} is not an age. Use days, weeks, months or years, such as 90d, 12w, 6m or 1y.",
                 name=repr(text),
             )

@@ -112,7 +112,7 @@ def check_typed_name(typed: str, name: str) -> None:
     """Raise InvalidInput unless the name that was typed to confirm is the person's."""
     if typed.strip().casefold() != name.strip().casefold():
         raise InvalidInput(
-            say("people.name_type_persons_name", "name: type the person's name, {name}, to confirm.", name=repr(name)),
+            say("people.name_not_confirmed", "name: type the person's name, {name}, to confirm.", name=repr(name)),
             key="name",
         )
 

@@ -156,7 +156,7 @@ class PushNotifier:
         if not self.is_enabled:
             raise InvalidInput(
                 say(
-                    "push.notifications_turned_off_here",
+                    "push.disabled",
                     "Notifications are turned off here (push.enabled in the settings).",
                 )
             )
@@ -193,11 +193,11 @@ class PushNotifier:
         subscription = await self._find(sign_in_id)
         if subscription is None:
             raise InvalidInput(
-                say("push.browser_not_subscribed_turn", "This browser is not subscribed. Turn notifications on first.")
+                say("push.not_subscribed", "This browser is not subscribed. Turn notifications on first.")
             )
         if person_id in self._testing:
             message = say(
-                "accounts.too_many_attempts_try",
+                "accounts.too_many_attempts",
                 "Too many attempts. Try again in {seconds} seconds.",
                 seconds=f"{SEND_SECONDS:.0f}",
             )
@@ -214,7 +214,7 @@ class PushNotifier:
         except (InvalidInput, ConnectionLost, TimeoutError) as error:
             raise PushFailed(
                 say(
-                    "push.push_service_browser_cant",
+                    "push.service_unreachable",
                     "The push service of this browser can't be reached: {reason}.",
                     reason=error,
                 )
@@ -223,14 +223,14 @@ class PushNotifier:
             await self._engine.arun(Write(lambda tx: push.delete_subscription(tx, subscription.id)))
             raise PushFailed(
                 say(
-                    "push.browser_ended_subscription_turn",
+                    "push.subscription_ended",
                     "This browser has ended its subscription. Turn notifications off and on again.",
                 )
             )
         if not response.is_ok:
             raise PushFailed(
                 say(
-                    "push.push_service_browser_answered",
+                    "push.service_answered",
                     "The push service of this browser answered {status}: {detail}",
                     status=str(response.status),
                     detail=response.text or "no details",

@@ -112,14 +112,14 @@ def check_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
     if expires_at <= now:
         raise InvalidInput(
             say(
-                "sessions.expires_time_passed_choose",
+                "share.expires_in_past",
                 "expires_at: this time has passed. Choose a later one, or stop sharing the conversation.",
             ),
             key="expires_at",
         )
     if expires_at > now + _MAX_LIFETIME:
         raise InvalidInput(
-            say("sessions.expires_more_than_100", "expires_at: this is more than 100 years from now. Choose never."),
+            say("share.expires_too_late", "expires_at: this is more than 100 years from now. Choose never."),
             key="expires_at",
         )
     return expires_at.astimezone(UTC)
@@ -165,9 +165,7 @@ def build_shared_copy(
         if event.message is not None and (text := redact(_get_text(event.message.content)).strip())
     ]
     if not messages:
-        raise NothingToDo(
-            say("sessions.nothing_share_conversation_yet", "There is nothing to share in this conversation yet.")
-        )
+        raise NothingToDo(say("share.nothing_to_share", "There is nothing to share in this conversation yet."))
     return {"title": None if title is None else redact(title), "messages": messages}
 
 

@@ -161,7 +161,7 @@ def _find_owner(principal: Principal, *, everything: bool) -> PersonId | None:
 
 def _check_may_share(tx: Transaction, principal: Principal, row: SessionRow) -> None:
     if principal.role is Role.GUEST:
-        raise NotAllowed(say("sessions.guests_cant_share_conversations", "Guests can't share conversations."))
+        raise NotAllowed(say("share.no_guests", "Guests can't share conversations."))
     if principal.role is not Role.OWNER and shares.has_content_of_others(tx, row.no):
         raise OwnerRequired(_GROUP_CONTENT)
     if shares.count_shares(tx, principal.person_id) >= MAX_SHARES_PER_PERSON:

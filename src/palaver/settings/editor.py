@@ -180,7 +180,7 @@ class SettingsEditor:
         if len(changes) > MAX_CHANGED_KEYS:
             raise InvalidSettings(
                 say(
-                    "settings.most_settings_changed_once",
+                    "settings.too_many_changes",
                     "At most {limit} settings can be changed at once.",
                     limit=MAX_CHANGED_KEYS,
                 ),
@@ -255,7 +255,7 @@ class SettingsEditor:
         pin = self._catalog.find_variable(path) or self._reader.base.fixed_layers.find_pin(path)
         if pin is not None:
             return say(
-                "settings.set_change_remove_first",
+                "settings.pinned",
                 "it is set by {place}. Change it there, or remove it there first",
                 place=pin,
             )
@@ -357,12 +357,12 @@ def _explain_unstorable(path: SettingPath, value: object) -> str | None:
     text = write_plain(value)
     if len(text) > MAX_VALUE_CHARS:
         return say(
-            "settings.too_long_most_characters",
+            "settings.too_long",
             "this is too long (at most {limit} characters)",
             limit=str(MAX_VALUE_CHARS),
         )
     if not is_storable(text) or "\\u0000" in text or not all(map(is_storable, path)):
-        return say("settings.contains_characters_cant_stored", "it contains characters that can't be stored")
+        return say("settings.bad_characters", "it contains characters that can't be stored")
     return None
 
 

@@ -60,7 +60,7 @@ def decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
     if encrypted.get("format") != _FORMAT:
         raise DecryptionFailed(
             say(
-                "settings.newer_version_palaver_encrypted",
+                "settings.secret_of_newer_version",
                 "a newer version of Palaver has encrypted it. Upgrade Palaver, or set it again.",
             )
         )
@@ -73,7 +73,7 @@ def decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
     except (InvalidTag, binascii.Error, ValueError):
         raise DecryptionFailed(
             say(
-                "settings.changed_outside_palaver_cant",
+                "settings.secret_changed_outside",
                 "it was changed outside of Palaver and can't be decrypted. Set it again.",
             )
         ) from None
@@ -83,17 +83,17 @@ def explain_missing_key(ring: KeyRing) -> str:
     """Say what to do if secrets were encrypted with a key that this machine does not have."""
     if ring.is_from_variable:
         return say(
-            "settings.palaver_secret_key_not",
+            "settings.wrong_secret_key",
             "PALAVER_SECRET_KEY is not the key that it was encrypted with. Use that one, or set the secret again.",
         )
     if not ring.keys:
         return say(
-            "settings.key_missing_machine_copy",
+            "settings.key_missing",
             "its key is missing on this machine. Copy settings.key from the home folder of the machine"
             " where it was set, or set PALAVER_SECRET_KEY, or set the secret again.",
         )
     return say(
-        "settings.settings_key_home_folder",
+        "settings.wrong_key_file",
         "settings.key in the home folder is not the key that it was encrypted with. Restore that"
         " file, or set the secret again.",
     )

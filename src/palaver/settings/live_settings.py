@@ -224,7 +224,7 @@ def _add_stored(live: LiveSettings, platform: str, account: str, values: Mapping
     if exposed:
         raise InvalidInput(
             say(
-                "settings.enter_again_stored_secret",
+                "settings.enter_secret_again",
                 "Enter {names} again: a stored secret is not sent to another address.",
                 names=", ".join(secrets),
             ),
@@ -233,7 +233,7 @@ def _add_stored(live: LiveSettings, platform: str, account: str, values: Mapping
     if any(catalog.is_terminal_only(platform, name) and values[name] != stored.get(name) for name in values):
         raise InvalidInput(
             say(
-                "settings.setting_starts_program_server",
+                "settings.server_only",
                 "This setting starts a program on the server, so it can be changed only there.",
             )
         )

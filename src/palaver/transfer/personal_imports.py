@@ -88,7 +88,7 @@ class PersonalImports:
         if principal.role is Role.GUEST:
             raise NotAllowed(
                 say(
-                    "transfer.guests_cant_import_conversations",
+                    "transfer.no_guests",
                     "Guests can't import conversations. Ask an owner to make you a member.",
                 )
             )

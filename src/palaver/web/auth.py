@@ -101,7 +101,7 @@ def _check_scope(caller: SignedInPerson, scope: Scope) -> None:
     if scope not in caller.scopes:
         raise NotAllowed(
             say(
-                "web.token_lacks_scope_create",
+                "web.token_lacks_scope",
                 "This token lacks the scope {scope}. Create a token that has it.",
                 scope=scope,
             ),

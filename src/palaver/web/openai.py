@@ -367,7 +367,7 @@ def _parse_content(content: str | list[dict[str, Any]] | None) -> tuple[str, lis
                 raise InvalidInput("messages: only text and image parts are supported.")
     text = make_storable("\n\n".join(texts))
     if not text.strip() and not images:
-        raise InvalidInput(say("inbox.messages_last_message_empty", "messages: the last message is empty."))
+        raise InvalidInput(say("temporary.last_message_empty", "messages: the last message is empty."))
     return text, images
 
 

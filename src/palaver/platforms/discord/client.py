@@ -300,7 +300,7 @@ def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> A
     if not guilds:
         warnings.append(
             say(
-                "discord.bot_no_server_yet",
+                "discord.no_server",
                 "The bot is in no server yet, and people can only write to it if they share one with it. Open"
                 " this link in a browser, choose a server, and press Authorize: {link}",
                 link=invite,
@@ -310,7 +310,7 @@ def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> A
     for name, missing in lacking[:MAX_NAMED_SERVERS]:
         warnings.append(
             say(
-                "discord.server_bot_lacks_let",
+                "discord.lacks_permissions",
                 'In the server "{server}" the bot lacks: {permissions}. Let an administrator open Server'
                 " Settings, then Roles, choose the role of the bot, and turn these on under Permissions.",
                 server=name,
@@ -320,7 +320,7 @@ def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> A
     if len(lacking) > MAX_NAMED_SERVERS:
         warnings.append(
             say(
-                "discord.lacks_permissions_more_servers",
+                "discord.more_servers_lack_permissions",
                 "It lacks permissions in {count} more servers.",
                 count=len(lacking) - MAX_NAMED_SERVERS,
             )

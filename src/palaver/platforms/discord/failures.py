@@ -45,23 +45,23 @@ DEFAULT_WAIT_SECONDS: Final = 5.0
 BLOCKED_WAIT_SECONDS: Final = 60.0  # of a refusal that does not come from Discord's API, but from what is before it
 # Discord's error codes that concern the whole chat, and what they mean for people.
 _UNREACHABLE: Final = {
-    10003: say("discord.channel_deleted_discord_not", "This channel was deleted, or Discord does not know it."),
-    10004: say("discord.server_deleted_bot_no", "The server was deleted, or the bot is no longer in it."),
+    10003: say("discord.channel_gone", "This channel was deleted, or Discord does not know it."),
+    10004: say("discord.server_gone", "The server was deleted, or the bot is no longer in it."),
     50001: say(
-        "discord.bot_cant_see_channel",
+        "discord.channel_hidden",
         "The bot can't see this channel. Give its role the permission View Channel there.",
     ),
     50007: say(
-        "discord.discord_not_let_bot",
+        "discord.no_direct_messages",
         "Discord does not let the bot write to this person: they don't accept direct messages, or blocked the bot.",
     ),
-    50008: say("discord.messages_cant_sent_channel", "Messages can't be sent in a channel of this type."),
+    50008: say("discord.wrong_channel_type", "Messages can't be sent in a channel of this type."),
     50013: say(
-        "discord.bot_may_not_write",
+        "discord.may_not_write",
         "The bot may not write here. Give its role the permission Send Messages, and Send Messages in Threads.",
     ),
     50278: say(
-        "discord.discord_not_let_bot_write",
+        "discord.no_common_server",
         "Discord does not let the bot write to this person: they share no server with it.",
     ),
     160005: "This thread is locked.",
@@ -192,7 +192,5 @@ def make_closed_error(code: int | None) -> PlatformError:
         case 4010 | 4011:
             return AccountRefused(TOO_MANY_SERVERS)
     return ConnectionLost(
-        say(
-            "discord.discord_closed_connection_code", "Discord has closed the connection (code {code}).", code=str(code)
-        )
+        say("discord.connection_closed", "Discord has closed the connection (code {code}).", code=str(code))
     )

@@ -160,7 +160,7 @@ class GatewayClient(discord.Client):
             if self._session is None:
                 if sessions >= MAX_SESSIONS:
                     raise ConnectionLost(
-                        say("discord.discord_ends_connection_again", "Discord ends the connection again and again.")
+                        say("discord.connection_unstable", "Discord ends the connection again and again.")
                     )
                 url = await self._find_gateway()
             if attempts > 1 or self._session is None:
@@ -177,7 +177,7 @@ class GatewayClient(discord.Client):
             minutes = limit["reset_after"] / 60_000
             raise ConnectionLost(
                 say(
-                    "discord.discord_lets_bot_connect",
+                    "discord.connecting_too_often",
                     "Discord lets this bot connect again in {minutes} minutes: it did so too often.",
                     minutes=f"{minutes:.0f}",
                 )

@@ -48,7 +48,7 @@ _CHECK_TOKEN = check_token(
         " are something else.",
     ),
     say(
-        "discord.open_https_discord_com",
+        "discord.enable_intent",
         "Open https://discord.com/developers/applications, choose your application, then Bot, press"
         " Reset Token, and copy all of it.",
     ),

@@ -114,7 +114,7 @@ class EmailAdapter(Adapter):
         if not has_idle:
             details.append(
                 say(
-                    "email.server_cant_push_new",
+                    "email.polling",
                     "The server can't push new mail: it is checked every {seconds} seconds.",
                     seconds=f"{self._settings.poll_seconds:g}",
                 )
@@ -122,7 +122,7 @@ class EmailAdapter(Adapter):
         if self._refused.count:
             details.append(
                 say(
-                    "email.mails_not_read_because",
+                    "email.unverified_senders",
                     "Mails not read because their sender is not verified: {count}. The last one: {reason}",
                     count=self._refused.count,
                     reason=self._refused.last_reason,

@@ -70,7 +70,7 @@ class MailClient:
             return ssl.create_default_context(cafile=self._settings.ca_file)
         except (OSError, ssl.SSLError) as error:
             raise AccountRefused(
-                say("email.ca_file_cant_read", "ca_file can't be read: {reason}.", reason=error.strerror or error)
+                say("email.ca_file_unreadable", "ca_file can't be read: {reason}.", reason=error.strerror or error)
             ) from None
 
     @contextlib.asynccontextmanager
@@ -101,13 +101,11 @@ class MailClient:
         while offset < max(part.size, 1):
             async with self._use_worker(self._settings.folder) as (worker, folder):
                 if folder.uid_validity != validity:
-                    raise ConnectionLost(
-                        say("email.server_given_mails_new", "The server has given its mails new numbers.")
-                    )
+                    raise ConnectionLost(say("email.mails_renumbered", "The server has given its mails new numbers."))
                 found = await worker.fetch(uid, f"BODY.PEEK[{part.section}]<{offset}.{CHUNK_BYTES}>")
             data = found.get(f"BODY[{part.section}]")
             if not isinstance(data, bytes):
-                raise ConnectionLost(say("email.mail_no_longer_mailbox", "The mail is no longer in the mailbox."))
+                raise ConnectionLost(say("email.mail_gone", "The mail is no longer in the mailbox."))
             if not data:
                 break
             offset += len(data)
@@ -180,11 +178,11 @@ class MailClient:
         except aiosmtplib.SMTPAuthenticationError as error:
             if error.code < 500:
                 raise ConnectionLost(
-                    say("email.cant_sign_account_moment", "{host} can't sign the account in at the moment.", host=host)
+                    say("email.sign_in_unavailable", "{host} can't sign the account in at the moment.", host=host)
                 ) from None
             raise AccountRefused(
                 say(
-                    "email.refuses_user_name_password",
+                    "email.smtp_sign_in_refused",
                     "{host} refuses the user name or the password (SMTP). Most providers want an app password here.",
                     host=host,
                 )
@@ -201,7 +199,7 @@ class MailClient:
         except aiosmtplib.SMTPNotSupported:
             raise AccountRefused(
                 say(
-                    "email.offers_no_encryption_no",
+                    "email.smtp_lacks_sign_in",
                     "{host} offers no encryption or no sign-in. Check smtp_port and smtp_security.",
                     host=host,
                 )
@@ -209,7 +207,7 @@ class MailClient:
         except (aiosmtplib.SMTPException, OSError) as error:
             raise ConnectionLost(
                 say(
-                    "email.cant_reached_port_smtp",
+                    "email.smtp_unreachable",
                     "{host} can't be reached at port {port} (SMTP, {error})."
                     " Check smtp_host, smtp_port and smtp_security.",
                     host=host,

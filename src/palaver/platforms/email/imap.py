@@ -111,7 +111,7 @@ class ImapConnection:
                 if not greeting.line.upper().startswith(b"* OK"):
                     raise ConnectionLost(
                         say(
-                            "email.not_accept_connections_moment",
+                            "email.connections_refused",
                             "{host} does not accept connections at the moment.",
                             host=self._host,
                         )
@@ -129,7 +129,7 @@ class ImapConnection:
         except ssl.SSLCertVerificationError as error:
             raise AccountRefused(
                 say(
-                    "email.certificate_not_valid_check",
+                    "email.bad_certificate",
                     "The certificate of {host} is not valid: {reason}. Check the name of the server, or set"
                     " ca_file for a server with its own certificate.",
                     host=self._host,
@@ -139,7 +139,7 @@ class ImapConnection:
         except ssl.SSLError as error:
             raise ConnectionLost(
                 say(
-                    "email.not_speak_tls_port",
+                    "email.no_tls",
                     "{host} does not speak TLS at port {port} ({error}). Check imap_port and imap_security.",
                     host=self._host,
                     port=str(self._port),
@@ -151,7 +151,7 @@ class ImapConnection:
         except OSError as error:
             raise ConnectionLost(
                 say(
-                    "email.cant_reached_port_check",
+                    "email.imap_unreachable",
                     "{host} can't be reached at port {port} ({error}). Check imap_host and imap_port.",
                     host=self._host,
                     port=str(self._port),
@@ -165,7 +165,7 @@ class ImapConnection:
         except ImapRefused:
             raise AccountRefused(
                 say(
-                    "email.not_offer_starttls_set",
+                    "email.no_starttls",
                     "{host} does not offer STARTTLS. Set imap_security to tls.",
                     host=self._host,
                 )
@@ -174,7 +174,7 @@ class ImapConnection:
         if self._buffer or self._fragments or not self._has_read_all:
             raise ConnectionLost(
                 say(
-                    "email.sent_data_before_encryption",
+                    "email.data_before_encryption",
                     "{host} has sent data before the encryption began.",
                     host=self._host,
                 )
@@ -209,14 +209,14 @@ class ImapConnection:
             if any(word.lower() in error.answer.lower() for word in _TEMPORARY):
                 raise ConnectionLost(
                     say(
-                        "email.cant_sign_account_moment",
+                        "email.sign_in_unavailable",
                         "{host} can't sign the account in at the moment.",
                         host=self._host,
                     )
                 ) from None
             raise AccountRefused(
                 say(
-                    "email.refuses_user_name_password_most",
+                    "email.imap_sign_in_refused",
                     "{host} refuses the user name or the password. Most providers want an app password here, and"
                     " IMAP has to be switched on in the settings of the mailbox.",
                     host=self._host,
@@ -253,7 +253,7 @@ class ImapConnection:
                         if len(responses) > MAX_RESPONSES or size > MAX_COMMAND_BYTES:
                             raise ConnectionLost(
                                 say(
-                                    "email.sends_too_much_answer",
+                                    "email.answer_too_long",
                                     "{host} sends too much as an answer to {command}.",
                                     host=self._host,
                                     command=name,
@@ -269,7 +269,7 @@ class ImapConnection:
         if validity is None:
             raise ConnectionLost(
                 say(
-                    "email.gives_mails_no_lasting",
+                    "email.no_uidvalidity",
                     "{host} gives mails no lasting numbers (UIDVALIDITY).",
                     host=self._host,
                 )
@@ -291,7 +291,7 @@ class ImapConnection:
             if not response.is_complete or any(len(word) > MAX_UID_DIGITS for word in words[2:] if word.isdigit()):
                 raise ConnectionLost(
                     say(
-                        "email.sends_list_mails_cant",
+                        "email.mail_list_too_long",
                         "{host} sends a list of mails that can't be read: it is too long.",
                         host=self._host,
                     )
@@ -496,7 +496,7 @@ def _quote(text: str) -> bytes:
     if not _PLAIN_TEXT.fullmatch(data):
         raise AccountRefused(
             say(
-                "email.server_cant_take_user",
+                "email.ascii_credentials_only",
                 "The server can't take a user name or password with letters beyond ASCII.",
             )
         )

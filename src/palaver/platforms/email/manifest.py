@@ -65,7 +65,7 @@ class EmailSettings(AccountSettings):
     def _check_address(cls, value: str) -> str:
         if (address := normalize_address(value.strip())) is None:
             raise ValueError(
-                say("email.not_e_mail_address", "this is not an e-mail address; write it like palaver@example.org")
+                say("email.bad_address", "this is not an e-mail address; write it like palaver@example.org")
             )
         return address
 
@@ -74,9 +74,7 @@ class EmailSettings(AccountSettings):
     def _check_aliases(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         addresses = [normalize_address(each.strip()) for each in value]
         if None in addresses:
-            raise ValueError(
-                say("email.each_alias_e_mail", "each alias is an e-mail address, such as help@example.org")
-            )
+            raise ValueError(say("email.bad_alias", "each alias is an e-mail address, such as help@example.org"))
         return tuple(address for address in addresses if address)
 
     @field_validator("password")
@@ -86,14 +84,12 @@ class EmailSettings(AccountSettings):
         if not password.strip():
             raise ValueError(
                 say(
-                    "email.password_empty_most_providers",
+                    "email.password_empty",
                     "the password is empty; most providers want an app password here",
                 )
             )
         if any(char in password for char in "\0\r\n"):
-            raise ValueError(
-                say("email.password_contains_line_break", "the password contains a line break; copy it again")
-            )
+            raise ValueError(say("email.password_has_line_break", "the password contains a line break; copy it again"))
         return value
 
     @field_validator("imap_host", "smtp_host")
@@ -103,7 +99,7 @@ class EmailSettings(AccountSettings):
         if not is_host_name(value) or any(char in value for char in "/ @"):
             raise ValueError(
                 say(
-                    "email.not_name_server_write",
+                    "email.bad_server_name",
                     "this is not the name of a server; write it like imap.example.org, without https://",
                 )
             )
@@ -113,7 +109,7 @@ class EmailSettings(AccountSettings):
     @classmethod
     def _check_text(cls, value: str | None) -> str | None:
         if value is not None and (not value.strip() or not value.isprintable()):
-            raise ValueError(say("email.text_empty_line_break", "this text is empty or has a line break in it"))
+            raise ValueError(say("email.empty_or_line_break", "this text is empty or has a line break in it"))
         return value
 
     @field_validator("authserv_id")
@@ -125,7 +121,7 @@ class EmailSettings(AccountSettings):
         if not value or any(char in value for char in "; \t"):
             raise ValueError(
                 say(
-                    "email.copy_first_word_authentication",
+                    "email.bad_authserv_id",
                     "copy the first word of the Authentication-Results header, such as mx.example.org",
                 )
             )
@@ -140,7 +136,7 @@ class EmailSettings(AccountSettings):
             if security == "none" and not self.allow_plaintext and not is_loopback(host):
                 raise ValueError(
                     say(
-                        "email.none_sends_password_unencrypted",
+                        "email.password_unencrypted",
                         "{name}: none sends the password unencrypted. Use tls or starttls, or set allow_plaintext if"
                         " the connection to the server is safe in another way",
                         name=name,

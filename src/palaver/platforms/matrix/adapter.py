@@ -87,7 +87,7 @@ class MatrixAdapter(Adapter):
                 if error.is_bad_token:
                     raise
                 return say(
-                    "matrix.homeserver_not_let_us",
+                    "matrix.session_not_signed",
                     "The homeserver did not let us sign our own session: {reason}",
                     reason=error,
                 )
@@ -123,13 +123,13 @@ class MatrixAdapter(Adapter):
             if self._settings.encryption is True:
                 raise AccountRefused(
                     say(
-                        "matrix.encryption_but_packages_not",
+                        "matrix.encryption_not_installed",
                         "Encryption is on, but its packages are not installed. Run: pip install"
                         " 'palaver[matrix-encryption]', or set encryption to false.",
                     )
                     if not is_installed
                     else say(
-                        "matrix.encryption_but_access_token",
+                        "matrix.token_without_device",
                         "Encryption is on, but the access token belongs to no device. Use a token from signing in.",
                     )
                 )
@@ -149,7 +149,7 @@ class MatrixAdapter(Adapter):
                 self._signed_in = None
                 if self._settings.access_token is None:
                     raise ConnectionLost(
-                        say("matrix.access_token_ended_signing", "The access token has ended. Signing in again.")
+                        say("matrix.token_ended", "The access token has ended. Signing in again.")
                     ) from error
             raise to_platform_error(error) from error
         except RequestError as error:

@@ -302,7 +302,7 @@ def to_delivery_error(error: RequestError) -> DeliveryError:
     if error.code == "M_NOT_FOUND":
         return TargetUnreachable(
             say(
-                "matrix.homeserver_not_know_room",
+                "matrix.room_or_message_unknown",
                 "The homeserver does not know this room or message: {reason}",
                 reason=error,
             )
@@ -321,7 +321,7 @@ def to_platform_error(error: RequestError) -> PlatformError:
     if error.is_bad_token:
         return AccountRefused(
             say(
-                "matrix.homeserver_not_accept_access",
+                "matrix.token_refused",
                 "The homeserver does not accept the access token. Sign in with the account again, and set the"
                 " new token as access_token or MATRIX_ACCESS_TOKEN. It said: {reason}",
                 reason=error.explanation,

@@ -189,7 +189,7 @@ class RoomEncryption:
             except (EncryptionError, LocalProtocolError) as error:
                 raise SendRetryable(
                     say(
-                        "matrix.message_could_not_encrypted",
+                        "matrix.not_encrypted",
                         "The message could not be encrypted: {reason}",
                         reason=error,
                     )

@@ -38,11 +38,9 @@ CAPABILITIES: Final = Capabilities(
 
 _CHECK_USER_ID = check_text(
     r"@[^\s:@]+:[^\s@/]+",
-    say("matrix.not_matrix_user_id", "this is not a Matrix user id; write it like @palaver:matrix.org"),
+    say("matrix.bad_user_id", "this is not a Matrix user id; write it like @palaver:matrix.org"),
 )
-_CHECK_TOKEN = check_text(
-    r"\S+", say("matrix.access_token_one_word", "an access token is one word without spaces; copy it again")
-)
+_CHECK_TOKEN = check_text(r"\S+", say("matrix.bad_token", "an access token is one word without spaces; copy it again"))
 
 
 class MatrixSettings(AccountSettings):
@@ -63,7 +61,7 @@ class MatrixSettings(AccountSettings):
         if not is_http_url(value):
             raise ValueError(
                 say(
-                    "matrix.not_address_homeserver_write",
+                    "matrix.bad_homeserver",
                     "this is not the address of a homeserver; write it like https://matrix.org",
                 )
             )
@@ -71,7 +69,7 @@ class MatrixSettings(AccountSettings):
         if parts.username or parts.query or parts.fragment:
             raise ValueError(
                 say(
-                    "matrix.address_homeserver_no_user",
+                    "matrix.homeserver_has_extras",
                     "the address of a homeserver has no user name, query or fragment: https://matrix.org",
                 )
             )
@@ -82,14 +80,14 @@ class MatrixSettings(AccountSettings):
         if self.access_token is None and self.password is None:
             raise ValueError(
                 say(
-                    "matrix.set_access_token_matrix",
+                    "matrix.credentials_missing",
                     "set access_token (or MATRIX_ACCESS_TOKEN), or user_id and password",
                 )
             )
         if self.access_token is None and self.user_id is None:
             raise ValueError(
                 say(
-                    "matrix.signing_password_needs_user",
+                    "matrix.user_id_missing",
                     "signing in with a password needs user_id (or MATRIX_USER_ID) too",
                 )
             )

@@ -66,7 +66,7 @@ async def _check_token(client: MatrixClient, settings: MatrixSettings) -> SignIn
     if settings.user_id is not None and settings.user_id != user_id:
         raise AccountRefused(
             say(
-                "matrix.access_token_belongs_but",
+                "matrix.token_of_other_user",
                 "The access token belongs to {owner}, but user_id is {user}. Correct one of the two.",
                 owner=user_id,
                 user=settings.user_id,
@@ -91,7 +91,7 @@ async def _log_in(client: MatrixClient, settings: MatrixSettings, folder: Path, 
         if error.status in {401, 403}:
             raise AccountRefused(
                 say(
-                    "matrix.homeserver_not_accept_password",
+                    "matrix.password_refused",
                     "The homeserver does not accept the password of {user}. Check user_id and password (or"
                     " MATRIX_USER_ID and MATRIX_PASSWORD). It said: {reason}",
                     user=settings.user_id,

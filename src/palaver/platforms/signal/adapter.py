@@ -108,9 +108,7 @@ class SignalAdapter(Adapter):
         version = await read_version(await asyncio.to_thread(find_program, self._settings.program))
         account = await self._read_account()
         if self._process is not None and not await self._check_server(self._process, self._timing.answer):
-            raise ConnectionLost(
-                say("signal.signals_server_cant_reached", "Signal's server can't be reached right now.")
-            )
+            raise ConnectionLost(say("signal.server_unreachable", "Signal's server can't be reached right now."))
         state = await self._load_state()
         return describe_account(
             version, account, devices=self._devices, connected_at=state.connected_at, now=datetime.now(UTC)
@@ -156,7 +154,7 @@ class SignalAdapter(Adapter):
         account = await self._read_account()
         if account is None:
             raise ConnectionLost(
-                say("signal.signal_cli_linked_device", "signal-cli has linked this device, but has stored no account.")
+                say("signal.no_account_stored", "signal-cli has linked this device, but has stored no account.")
             )
         return account
 
@@ -175,7 +173,7 @@ class SignalAdapter(Adapter):
             if await self._has_writers_after(self._timing.leftover_kill, spool, numbers):
                 raise ConnectionLost(
                     say(
-                        "signal.another_process_still_writes",
+                        "signal.folder_in_use",
                         "Another process still writes into {folder}: a second Palaver, or a signal-cli that does not"
                         " end. Stop it.",
                         folder=self._folder / "spool",
@@ -282,7 +280,7 @@ class SignalAdapter(Adapter):
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if get_free_bytes(self._folder) < MIN_FREE_BYTES:
             raise ConnectionLost(
-                say("signal.disk_almost_full_signal", "The disk is almost full, so Signal is paused. Free some space.")
+                say("signal.disk_almost_full", "The disk is almost full, so Signal is paused. Free some space.")
             )
 
     async def _check_server(self, process: SignalProcess, seconds: float) -> bool:

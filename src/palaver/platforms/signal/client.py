@@ -142,20 +142,20 @@ def make_delivery_error(error: RpcError, command: str) -> DeliveryError:
 
 def _make_other_error(error: RpcError) -> DeliveryError:
     if _UNRESOLVED.search(error.message):
-        return SendRetryable(say("signal.signal_cant_reached_right", "Signal can't be reached right now."))
+        return SendRetryable(say("signal.unreachable", "Signal can't be reached right now."))
     if is_unauthorized(error.message):
-        return SendRetryable(say("signal.signal_refuses_device_right", "Signal refuses this device right now."))
+        return SendRetryable(say("signal.device_refused", "Signal refuses this device right now."))
     if error.code == USER_ERROR or error.code in INVALID_REQUEST_CODES:
         return SendRejected(
             say(
-                "signal.signal_cli_refuses_message",
+                "signal.message_refused",
                 "signal-cli refuses the message: {reason}",
                 reason=hide_people(error.message),
             )
         )
     return SendUncertain(
         say(
-            "signal.signal_cli_failed_while",
+            "signal.failed_while_sending",
             "signal-cli failed while the message was being sent (error {code}).",
             code=str(error.code),
         )
@@ -168,7 +168,7 @@ def _make_rate_limit_error(results: Sequence[Mapping[str, Any]], command: str) -
         seconds = max((float(each.get("retryAfterSeconds") or 0) for each in results), default=0.0)
         wait = min(seconds or RATE_LIMIT_SECONDS, MAX_RATE_LIMIT_SECONDS)
         return SendRetryable(
-            say("signal.signal_asks_send_more", "Signal asks to send more slowly."),
+            say("signal.rate_limited", "Signal asks to send more slowly."),
             retry_after=wait,
             whole_account=True,
         )
@@ -204,14 +204,12 @@ def find_setup_error(output: str) -> AccountRefused | None:
     """Return what is wrong with the installation of signal-cli; None if nothing is."""
     if _NO_JAVA.search(output):
         return AccountRefused(
-            say(
-                "signal.signal_cli_needs_java", "signal-cli needs Java, which is not installed. {fix}", fix=INSTALL_STEP
-            )
+            say("signal.java_missing", "signal-cli needs Java, which is not installed. {fix}", fix=INSTALL_STEP)
         )
     if _OLD_VERSION.search(output):
         return AccountRefused(
             say(
-                "signal.signal_no_longer_accepts",
+                "signal.version_refused",
                 "Signal no longer accepts this version of signal-cli. {fix}",
                 fix=INSTALL_STEP,
             )
@@ -219,7 +217,7 @@ def find_setup_error(output: str) -> AccountRefused | None:
     if _OLD_JAVA.search(output):
         return AccountRefused(
             say(
-                "signal.java_machine_too_old",
+                "signal.java_too_old",
                 "The Java on this machine is too old for this signal-cli. {fix}",
                 fix=INSTALL_STEP,
             )
@@ -237,7 +235,7 @@ def find_program(program: str) -> str:
     if found is None:
         raise AccountRefused(
             say(
-                "signal.signal_cli_not_installed",
+                "signal.not_installed",
                 "signal-cli is not installed: there is no program {program}. {fix}",
                 program=repr(program),
                 fix=INSTALL_STEP,
@@ -307,7 +305,7 @@ async def read_version(program: str) -> str:
     except TimeoutError:
         raise ConnectionLost(
             say(
-                "signal.signal_cli_not_answer",
+                "signal.timeout",
                 "signal-cli did not answer within {seconds} seconds.",
                 seconds=f"{VERSION_SECONDS:g}",
             )
@@ -388,7 +386,7 @@ class SignalProcess:
                 last = hide_people(self._error_lines[-1]) if self._error_lines else "it says nothing"
                 raise ConnectionLost(
                     say(
-                        "signal.signal_cli_not_start",
+                        "signal.start_timeout",
                         "signal-cli did not start within {seconds} seconds: {reason}",
                         seconds=f"{seconds:g}",
                         reason=last,
@@ -440,7 +438,7 @@ class SignalProcess:
         if not answer.done():
             raise ConnectionLost(
                 say(
-                    "signal.signal_cli_not_answer",
+                    "signal.timeout",
                     "signal-cli did not answer within {seconds} seconds.",
                     seconds=f"{seconds:g}",
                 )
@@ -483,9 +481,7 @@ class SignalProcess:
             for answer in self._answers.values():
                 if not answer.done():
                     answer.set_exception(
-                        ConnectionLost(
-                            say("signal.signal_cli_ended_before", "signal-cli has ended before it answered.")
-                        )
+                        ConnectionLost(say("signal.ended_before_answer", "signal-cli has ended before it answered."))
                     )
 
     def _handle_answer(self, line: Mapping[str, Any]) -> None:

@@ -69,7 +69,7 @@ def read_account(folder: Path, number: str | None) -> LinkedAccount | None:
         numbers = ", ".join(str(each.get("number")) for each in found)
         raise AccountRefused(
             say(
-                "signal.folder_several_signal_accounts",
+                "signal.several_accounts_in_folder",
                 "The folder {folder} has several Signal accounts: {numbers}. Set `account` to the one to use.",
                 folder=folder,
                 numbers=numbers,
@@ -79,7 +79,7 @@ def read_account(folder: Path, number: str | None) -> LinkedAccount | None:
         if entries:
             raise AccountRefused(
                 say(
-                    "signal.folder_no_signal_account",
+                    "signal.account_not_in_folder",
                     "The folder {folder} has no Signal account {number}. Check `account`, or leave it out to use"
                     " the account that is there.",
                     folder=folder,
@@ -105,7 +105,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise AccountRefused(
             say(
-                "signal.file_cant_read_check",
+                "signal.file_unreadable",
                 "The file {file} can't be read ({error})."
                 " Check its permissions, and that this is a folder of signal-cli.",
                 file=path,
@@ -130,7 +130,7 @@ def describe_account(
         oldest = ".".join(map(str, OLDEST_RECEIVING_VERSION))
         warnings.append(
             say(
-                "signal.signal_cli_too_old",
+                "signal.too_old",
                 "signal-cli {version} is too old: since {date}, versions before {oldest} miss messages."
                 " Install the newest one from https://github.com/AsamK/signal-cli/releases.",
                 version=version,
@@ -169,7 +169,7 @@ def _describe_idleness(devices: Sequence[Mapping[str, Any]], connected_at: datet
     if connected_at is not None and now - connected_at > IDLE_WARNING:
         warnings.append(
             say(
-                "signal.device_last_connected_days",
+                "signal.device_away",
                 "This device was last connected {days} days ago. Signal removes a linked device that is not"
                 " connected for {limit} days.",
                 days=(now - connected_at).days,
@@ -181,7 +181,7 @@ def _describe_idleness(devices: Sequence[Mapping[str, Any]], connected_at: datet
     if seen is not None and now - seen > IDLE_WARNING:
         warnings.append(
             say(
-                "signal.phone_account_last_seen",
+                "signal.phone_away",
                 "The phone of this account was last seen on {day}. Open Signal on it: Signal ends linked"
                 " devices whose phone is not used.",
                 day=f"{seen:%Y-%m-%d}",
@@ -207,7 +207,7 @@ async def link_device(program: str, folder: str, device_name: str, report: Calla
             return
     raise AccountRefused(
         say(
-            "signal.account_not_linked_phone",
+            "signal.not_linked_in_time",
             "This account was not linked with a phone in time. Choose Connect now on the page, or run"
             " `palaver platforms connect signal`, and scan the new code.",
         )
@@ -221,9 +221,7 @@ async def _show_code(arguments: Sequence[str], report: Callable[[LinkingPrompt],
     try:
         return await _follow_linking(process, errors, report)
     except TimeoutError:
-        raise ConnectionLost(
-            say("signal.signal_cli_not_link", "signal-cli did not link this device in time.")
-        ) from None
+        raise ConnectionLost(say("signal.link_timeout", "signal-cli did not link this device in time.")) from None
     finally:
         await stop_process(process)
         await asyncio.wait({errors}, timeout=1.0)
@@ -238,7 +236,7 @@ async def _follow_linking(
         output = await errors
         raise find_setup_error(output) or ConnectionLost(
             say(
-                "signal.signal_cli_could_not",
+                "signal.no_link_code",
                 "signal-cli could not get a code to link this device: {reason}",
                 reason=hide_people(output.strip())[-200:],
             )
@@ -249,7 +247,7 @@ async def _follow_linking(
         if process.stdout.at_eof() and "already exists" in await errors:
             raise AccountRefused(
                 say(
-                    "signal.phones_account_folder_signal",
+                    "signal.already_linked",
                     "This phone's account is in the folder of signal-cli already, and Signal still accepts it"
                     " there. Set `config_folder` to another folder, or remove the device on the phone first.",
                 )

@@ -54,9 +54,7 @@ class SignalSettings(AccountSettings):
     @classmethod
     def _check_path(cls, value: str | None) -> str | None:
         if value is not None and not value.strip():
-            raise ValueError(
-                say("signal.path_empty_leave_setting", "This path is empty. Leave the setting out to use its default.")
-            )
+            raise ValueError(say("signal.path_empty", "This path is empty. Leave the setting out to use its default."))
         return value
 
     @field_validator("account", mode="before")
@@ -68,7 +66,7 @@ class SignalSettings(AccountSettings):
             return None if value is None else text
         raise ValueError(
             say(
-                "signal.not_phone_number_country",
+                "signal.bad_number",
                 "{value} is not a phone number with its country code. Write it with a plus sign and in"
                 " quotes, such as '+491701234567'.",
                 value=repr(value),
@@ -81,7 +79,7 @@ class SignalSettings(AccountSettings):
         if not value.strip() or len(value) > _MAX_DEVICE_NAME_CHARS:
             raise ValueError(
                 say(
-                    "signal.device_name_needs_1",
+                    "signal.bad_device_name",
                     "The device name needs 1 to {limit} characters.",
                     limit=_MAX_DEVICE_NAME_CHARS,
                 )

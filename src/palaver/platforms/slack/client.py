@@ -114,7 +114,7 @@ class SlackClient:
             # The address contains a ticket for the connection: it is not shown.
             raise ConnectionLost(
                 say(
-                    "slack.slack_not_answer_socket",
+                    "slack.socket_silent",
                     "Slack does not answer at its socket ({error}).",
                     error=type(error).__name__,
                 )

@@ -60,27 +60,27 @@ _UNCERTAIN: Final = frozenset({"fatal_error", "internal_error", "request_timeout
 _RATE_LIMITED: Final = frozenset({"ratelimited", "rate_limited"})
 _UNREACHABLE: Final = {
     "channel_not_found": say(
-        "slack.slack_not_know_channel",
+        "slack.channel_unknown",
         "Slack does not know this channel, or the app is not in it. Invite it with /invite.",
     ),
-    "not_in_channel": say("slack.app_not_channel_invite", "The app is not in this channel. Invite it with /invite."),
+    "not_in_channel": say("slack.not_in_channel", "The app is not in this channel. Invite it with /invite."),
     "is_archived": "The channel is archived.",
-    "user_not_found": say("slack.slack_not_know_person", "Slack does not know this person."),
-    "cannot_dm_bot": say("slack.apps_slack_cannot_write", "Apps on Slack cannot write to each other."),
+    "user_not_found": say("slack.person_unknown", "Slack does not know this person."),
+    "cannot_dm_bot": say("slack.no_apps", "Apps on Slack cannot write to each other."),
     "messages_tab_disabled": (
         say(
-            "slack.people_cant_write_app",
+            "slack.messages_tab_off",
             "People can't write to the app. Open https://api.slack.com/apps, choose your app and then App"
             " Home, and turn on Messages Tab.",
         )
     ),
     "restricted_action": say(
-        "slack.app_may_not_write",
+        "slack.may_not_write",
         "The app may not write in this channel. Ask an administrator of the workspace to allow it.",
     ),
     "restricted_action_read_only_channel": say("slack.channel_read_app", "The channel is read-only for the app."),
     "restricted_action_non_threadable_channel": say("slack.channel_no_threads", "The channel has no threads."),
-    "team_access_not_granted": say("slack.app_no_access_workspace", "The app has no access to this workspace."),
+    "team_access_not_granted": say("slack.no_access", "The app has no access to this workspace."),
 }
 
 

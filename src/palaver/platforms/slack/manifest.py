@@ -62,7 +62,7 @@ def _check_slack_token(name: str, prefix: str, fix: str) -> AfterValidator:
 _CHECK_SIGNING_SECRET: Final = check_text(
     "[0-9a-fA-F]{16,128}",
     say(
-        "slack.not_signing_secret_32",
+        "slack.bad_signing_secret",
         "This is not a signing secret, which has 32 digits and letters from a to f. {fix}",
         fix=_SIGNING_FIX,
     ),
@@ -83,7 +83,7 @@ class SlackSettings(AccountSettings):
         if self.mode == "socket" and self.app_token is None:
             raise ValueError(
                 say(
-                    "slack.mode_socket_needs_app",
+                    "slack.app_token_missing",
                     "The mode socket needs app_token (or SLACK_APP_TOKEN). {fix}",
                     fix=_APP_FIX,
                 )
@@ -91,7 +91,7 @@ class SlackSettings(AccountSettings):
         if self.mode == "http" and self.signing_secret is None:
             raise ValueError(
                 say(
-                    "slack.mode_http_needs_signing",
+                    "slack.signing_secret_missing",
                     "The mode http needs signing_secret (or SLACK_SIGNING_SECRET). {fix}",
                     fix=_SIGNING_FIX,
                 )

@@ -92,14 +92,14 @@ class SlackSocket:
             async with asyncio.timeout(HELLO_SECONDS):
                 hello = await self._get_message()
         except TimeoutError:
-            raise ConnectionLost(say("slack.slack_not_greet_new", "Slack did not greet the new connection.")) from None
+            raise ConnectionLost(say("slack.no_greeting", "Slack did not greet the new connection.")) from None
         if hello.get("type") == "hello":
             return int(hello.get("num_connections") or 1)
         if hello.get("reason") == "link_disabled":
             raise AccountRefused(SOCKET_MODE_OFF)
         raise ConnectionLost(
             say(
-                "slack.slack_ended_new_connection",
+                "slack.connection_ended",
                 "Slack ended the new connection at once: {reason}.",
                 reason=hello.get("reason", "no reason given"),
             )

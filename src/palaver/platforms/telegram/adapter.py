@@ -183,7 +183,7 @@ class TelegramAdapter(Adapter):
             return
         raise AccountRefused(
             say(
-                "telegram.telegram_sends_messages_bot",
+                "telegram.webhook_elsewhere",
                 "Telegram sends the messages of this bot to another program, at {host}. If it is no longer"
                 " used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser."
                 " Otherwise create a second bot with @BotFather.",
@@ -200,7 +200,7 @@ class TelegramAdapter(Adapter):
             if await self._client.get_webhook_url() != self._webhook_url:
                 raise ConnectionLost(
                     say(
-                        "telegram.another_program_changed_webhook",
+                        "telegram.webhook_changed",
                         "Another program has changed the webhook of this bot.",
                     )
                 )

@@ -148,7 +148,7 @@ class TelegramClient:
         try:
             content = await self._connect(file.download_as_bytearray, read_timeout=UPLOAD_TIMEOUT_SECONDS)
         except AccountRefused:  # here 404 is not about the token
-            raise ConnectionLost(say("telegram.telegram_no_longer_file", "Telegram no longer has this file.")) from None
+            raise ConnectionLost(say("telegram.file_gone", "Telegram no longer has this file.")) from None
         view = memoryview(content)
         for start in range(0, len(view), DOWNLOAD_CHUNK_BYTES):
             yield bytes(view[start : start + DOWNLOAD_CHUNK_BYTES])

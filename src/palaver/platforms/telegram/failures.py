@@ -40,36 +40,26 @@ WEBHOOK_ACTIVE: Final = say(
 )
 # What the description of a refusal contains, and what it means for people.
 _UNREACHABLE: Final = {
-    "blocked by the user": say("telegram.person_blocked_bot_telegram", "The person has blocked the bot on Telegram."),
-    "user is deactivated": say(
-        "telegram.person_deleted_their_telegram", "The person has deleted their Telegram account."
-    ),
-    "bot was kicked": say("telegram.bot_removed_from_chat", "The bot was removed from this chat."),
+    "blocked by the user": say("telegram.blocked", "The person has blocked the bot on Telegram."),
+    "user is deactivated": say("telegram.account_deleted", "The person has deleted their Telegram account."),
+    "bot was kicked": say("telegram.bot_removed", "The bot was removed from this chat."),
     "bot is not a member": say("telegram.bot_not_chat", "The bot is not in this chat."),
-    "can't initiate conversation": say("telegram.person_write_bot_first", "The person has to write to the bot first."),
-    "can't send messages to bots": say(
-        "telegram.bots_telegram_cannot_write", "Bots on Telegram cannot write to each other."
-    ),
-    "chat not found": say(
-        "telegram.telegram_not_know_chat", "Telegram does not know this chat, or the bot was never in it."
-    ),
-    "peer_id_invalid": say(
-        "telegram.telegram_not_know_chat", "Telegram does not know this chat, or the bot was never in it."
-    ),
+    "can't initiate conversation": say("telegram.must_write_first", "The person has to write to the bot first."),
+    "can't send messages to bots": say("telegram.no_bots", "Bots on Telegram cannot write to each other."),
+    "chat not found": say("telegram.chat_unknown", "Telegram does not know this chat, or the bot was never in it."),
+    "peer_id_invalid": say("telegram.chat_unknown", "Telegram does not know this chat, or the bot was never in it."),
     "group chat was deactivated": "The group was deleted.",
     "group chat was deleted": "The group was deleted.",
     "message thread not found": "The topic was deleted.",
     "have no rights to send": say(
-        "telegram.bot_may_not_write", "The bot may not write in this chat. Let an administrator allow it."
+        "telegram.may_not_write", "The bot may not write in this chat. Let an administrator allow it."
     ),
-    "not enough rights": say(
-        "telegram.bot_may_not_here", "The bot may not do this here. Let an administrator allow it."
-    ),
+    "not enough rights": say("telegram.may_not_act", "The bot may not do this here. Let an administrator allow it."),
     "chat_write_forbidden": say(
-        "telegram.bot_may_not_write", "The bot may not write in this chat. Let an administrator allow it."
+        "telegram.may_not_write", "The bot may not write in this chat. Let an administrator allow it."
     ),
     "need administrator rights": say(
-        "telegram.bot_administrator_channel_write", "The bot has to be an administrator of this channel to write there."
+        "telegram.not_administrator", "The bot has to be an administrator of this channel to write there."
     ),
 }
 

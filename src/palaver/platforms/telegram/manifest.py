@@ -47,13 +47,13 @@ _CHECK_TOKEN = check_token(
         " '_', without spaces.",
     ),
     say(
-        "telegram.send_mybots_botfather_telegram",
+        "telegram.copy_token_again",
         "Send /mybots to @BotFather on Telegram, choose your bot and then API Token, and copy all of it.",
     ),
 )
 _CHECK_WEBHOOK_SECRET = check_text(
     r"[A-Za-z0-9_-]{16,256}",
-    say("telegram.webhook_secret_needs_16", "The webhook secret needs 16 to 256 letters, digits, '-' or '_'."),
+    say("telegram.bad_webhook_secret", "The webhook secret needs 16 to 256 letters, digits, '-' or '_'."),
 )
 
 

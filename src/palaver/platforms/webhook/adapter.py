@@ -156,7 +156,7 @@ class WebhookAdapter(Adapter):
         if not self._settings.is_encrypted_or_local:
             warnings.append(
                 say(
-                    "webhook.answers_sent_without_encryption",
+                    "webhook.answers_unencrypted",
                     "Answers are sent without encryption. Use an address with https:// as url.",
                 )
             )

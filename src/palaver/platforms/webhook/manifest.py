@@ -111,14 +111,14 @@ class WebhookSettings(AccountSettings):
         except ValueError:
             raise ValueError(
                 say(
-                    "webhook.what_follows_whsec_not",
+                    "webhook.secret_not_base64",
                     "What follows whsec_ is not base64. Make a new secret: openssl rand -base64 32",
                 )
             ) from None
         if not MIN_KEY_BYTES <= len(key) <= MAX_SECRET_CHARS:
             raise ValueError(
                 say(
-                    "webhook.secret_needs_characters_make",
+                    "webhook.bad_secret_length",
                     "The secret needs {minimum} to {maximum} characters. Make one: openssl rand -base64 32",
                     minimum=str(MIN_KEY_BYTES),
                     maximum=str(MAX_SECRET_CHARS),
@@ -134,7 +134,7 @@ class WebhookSettings(AccountSettings):
         if not is_http_url(value):
             raise ValueError(
                 say(
-                    "webhook.not_address_write_like",
+                    "webhook.bad_address",
                     "this is not an address; write it like https://example.org/palaver",
                 )
             )
@@ -142,7 +142,7 @@ class WebhookSettings(AccountSettings):
         if parts.username or parts.password or parts.fragment:
             raise ValueError(
                 say(
-                    "webhook.address_no_user_name",
+                    "webhook.address_has_extras",
                     "the address has no user name, password or fragment; the receiver checks the signature",
                 )
             )

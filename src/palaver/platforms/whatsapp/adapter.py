@@ -91,7 +91,7 @@ class WhatsAppAdapter(Adapter):
         if rating.upper() == "RED":
             warnings.append(
                 say(
-                    "whatsapp.meta_rates_quality_number",
+                    "whatsapp.low_quality",
                     "Meta rates the quality of this number as low. It may limit or block the number.",
                 )
             )
@@ -111,7 +111,7 @@ class WhatsAppAdapter(Adapter):
         if self._settings.business_account_id is None:
             details.append(
                 say(
-                    "whatsapp.set_business_account_id",
+                    "whatsapp.subscription_unchecked",
                     "Set business_account_id to have the subscription of the webhook checked.",
                 )
             )
@@ -160,7 +160,7 @@ class WhatsAppAdapter(Adapter):
         if missing:
             warnings.append(
                 say(
-                    "whatsapp.access_token_lacks_generate",
+                    "whatsapp.token_lacks_permissions",
                     "The access token lacks {permissions}. Generate it again with both permissions.",
                     permissions=" and ".join(missing),
                 )
@@ -170,7 +170,7 @@ class WhatsAppAdapter(Adapter):
             day = datetime.fromtimestamp(expires_at, UTC).date().isoformat()
             warnings.append(
                 say(
-                    "whatsapp.access_token_expires_use",
+                    "whatsapp.token_expires",
                     "The access token expires on {day}. Use the token of a system user, which never expires: Meta"
                     " Business Suite, Settings, System users, Generate token.",
                     day=day,

@@ -79,71 +79,69 @@ _ACCOUNT_REASONS: Final = {
     10: PERMISSION_MISSING,
     131005: PERMISSION_MISSING,
     368: say(
-        "whatsapp.meta_blocked_business_policy",
+        "whatsapp.business_blocked",
         "Meta has blocked this business for a policy violation. Look at Account quality in the Meta Business Suite.",
     ),
     131031: say(
-        "whatsapp.meta_locked_business_account",
+        "whatsapp.account_locked",
         "Meta has locked this business account. Look at Account quality in the Meta Business Suite.",
     ),
     131037: say(
-        "whatsapp.display_name_number_not",
+        "whatsapp.name_not_approved",
         "The display name of this number is not approved yet. Look at it in the WhatsApp Manager.",
     ),
     131042: say(
-        "whatsapp.whatsapp_sends_nothing_until",
+        "whatsapp.payment_problem",
         "WhatsApp sends nothing until the payment method of the business account works. Fix it in the"
         " WhatsApp Manager under Billing.",
     ),
     131045: say(
-        "whatsapp.number_not_registered_cloud",
+        "whatsapp.not_registered",
         "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
     ),
     133010: say(
-        "whatsapp.number_not_registered_cloud",
+        "whatsapp.not_registered",
         "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
     ),
 }
 # Nothing reaches this person, until they write again.
 _UNREACHABLE_REASONS: Final = {
     131026: say(
-        "whatsapp.whatsapp_cant_deliver_person",
+        "whatsapp.undeliverable",
         "WhatsApp can't deliver to this person: they have no WhatsApp, have blocked this number, or"
         " use an old version.",
     ),
     131030: say(
-        "whatsapp.number_meta_tests_add",
+        "whatsapp.test_number",
         "This number of Meta is only for tests: add the person's number under API Setup, To, Manage"
         " phone number list, or use a number of your own.",
     ),
     131047: WINDOW_CLOSED,
-    130497: say("whatsapp.meta_not_let_business", "Meta does not let this business write to people in this country."),
+    130497: say("whatsapp.country_refused", "Meta does not let this business write to people in this country."),
     137000: say(
-        "whatsapp.person_new_phone_they",
+        "whatsapp.new_phone",
         "The person has a new phone. They have to write again before WhatsApp delivers to it.",
     ),
 }
 _REJECTION_REASONS: Final = {
     130472: say(
-        "whatsapp.whatsapp_not_deliver_message",
+        "whatsapp.person_in_experiment",
         "WhatsApp did not deliver this message, because the person takes part in an experiment of Meta.",
     ),
-    131021: say("whatsapp.number_cant_write_itself", "A number can't write to itself."),
+    131021: say("whatsapp.own_number", "A number can't write to itself."),
     131049: say(
-        "whatsapp.whatsapp_not_deliver_message_limit",
+        "whatsapp.person_limit",
         "WhatsApp did not deliver this message, to limit what businesses send to this person.",
     ),
-    131050: say(
-        "whatsapp.person_not_want_messages", "The person does not want messages of this kind from this business."
-    ),
-    131052: say("whatsapp.whatsapp_could_not_open", "WhatsApp could not open the file."),
-    131053: say("whatsapp.whatsapp_could_not_take", "WhatsApp could not take the file. Its type may not be supported."),
+    131050: say("whatsapp.unwanted", "The person does not want messages of this kind from this business."),
+    131052: say("whatsapp.file_not_opened", "WhatsApp could not open the file."),
+    131053: say("whatsapp.file_not_taken", "WhatsApp could not take the file. Its type may not be supported."),
     131062: say(
-        "whatsapp.whatsapp_needs_persons_phone",
+        "whatsapp.number_hidden",
         "WhatsApp needs the person's phone number for this message, and they hide it.",
     ),
     131064: say(
-        "whatsapp.business_written_many_people",
+        "whatsapp.daily_limit",
         "This business has written to as many people as Meta allows it in a day.",
     ),
 }

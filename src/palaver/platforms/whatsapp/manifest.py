@@ -50,7 +50,7 @@ _CHECK_ACCESS_TOKEN = check_text(
 _CHECK_APP_SECRET = check_text(
     "[0-9a-f]{32}",
     say(
-        "whatsapp.not_app_secret_32",
+        "whatsapp.bad_app_secret",
         "This is not an app secret: it has 32 digits and letters from a to f. It is shown at"
         " developers.facebook.com: your app, App settings, Basic, App secret.",
     ),
@@ -59,7 +59,7 @@ _CHECK_APP_SECRET = check_text(
 _CHECK_VERIFY_TOKEN = check_text(
     "[A-Za-z0-9_.~-]{16,128}",
     say(
-        "whatsapp.verify_token_needs_16",
+        "whatsapp.bad_verify_token",
         "The verify token needs 16 to 128 letters, digits, '-', '_', '.' or '~'. Make one: openssl rand -hex 16",
     ),
 )
@@ -92,7 +92,7 @@ class WhatsAppSettings(AccountSettings):
         if not _API_VERSION.fullmatch(value):
             raise ValueError(
                 say(
-                    "whatsapp.not_version_graph_api",
+                    "whatsapp.bad_api_version",
                     "{value} is not a version of the Graph API; use one such as {example}.",
                     value=repr(value),
                     example=DEFAULT_API_VERSION,

@@ -100,14 +100,14 @@ class WhatsAppWebAdapter(Adapter):
         elif self._child is None or not self._child.is_running or not (self._is_connected or self._is_linking):
             raise ConnectionLost(
                 say(
-                    "whatsapp_web.whatsapp_not_connected_right",
+                    "whatsapp_web.not_connected",
                     "WhatsApp is not connected right now. It is being connected again.",
                 )
             )
         elif self._is_connected and time.monotonic() - self._heard_at > MAX_UNHEARD_SECONDS:
             raise ConnectionLost(
                 say(
-                    "whatsapp_web.whatsapp_not_answer_right",
+                    "whatsapp_web.not_answering",
                     "WhatsApp does not answer right now. If that goes on, it is connected again.",
                 )
             )
@@ -139,7 +139,7 @@ class WhatsAppWebAdapter(Adapter):
                 if relinks > MAX_RELINKS:
                     raise ConnectionLost(
                         say(
-                            "whatsapp_web.whatsapp_ends_every_new",
+                            "whatsapp_web.links_end",
                             "WhatsApp ends every new link. {notice}",
                             notice=self._notice,
                         )
@@ -159,7 +159,7 @@ class WhatsAppWebAdapter(Adapter):
                 first = await child.receive()
         except TimeoutError:
             raise ConnectionLost(
-                say("whatsapp_web.whatsapp_library_not_start", "The WhatsApp library did not start in time.")
+                say("whatsapp_web.library_timeout", "The WhatsApp library did not start in time.")
             ) from None
         if first.get("state") == State.FAILED:
             raise AccountRefused(describe_failed_start(str(first.get("module")), str(first.get("error"))))

@@ -38,33 +38,31 @@ _KINDS: Final = (
 _DIGITS: Final = re.compile(r"\d{5,}")
 OWNER_LOGOUTS: Final = {
     "LOGGED_OUT": say(
-        "whatsapp_web.link_ended_phone_linked",
+        "whatsapp_web.link_ended",
         "The link was ended on the phone (Linked devices), or the phone was not online for two weeks.",
     ),
     "MAIN_DEVICE_GONE": say(
-        "whatsapp_web.whatsapp_locked_account_moved",
+        "whatsapp_web.account_locked",
         "WhatsApp has locked the account, or it has moved to another phone. Open WhatsApp on the"
         " phone to see what it says.",
     ),
     "UNKNOWN_LOGOUT": say(
-        "whatsapp_web.whatsapp_ended_link_possibly",
+        "whatsapp_web.link_ended_by_whatsapp",
         "WhatsApp has ended the link, possibly because it has banned the number. Open WhatsApp on the"
         " phone to see what it says.",
     ),
 }
 _BANS: Final = {
     "SEND_TO_TOO_MANY_PEOPLE": say(
-        "whatsapp_web.too_many_messages_went",
+        "whatsapp_web.ban_strangers",
         "too many messages went to people who do not have this number in their contacts",
     ),
-    "BLOCKED_BY_USERS": say("whatsapp_web.too_many_people_blocked", "too many people have blocked this number"),
+    "BLOCKED_BY_USERS": say("whatsapp_web.ban_blocked", "too many people have blocked this number"),
     "CREATED_TOO_MANY_GROUPS": say(
-        "whatsapp_web.too_many_groups_created", "too many groups were created with people who do not have this number"
+        "whatsapp_web.ban_groups", "too many groups were created with people who do not have this number"
     ),
-    "SENT_TOO_MANY_SAME_MESSAGE": say("whatsapp_web.same_message_sent_too", "the same message was sent too often"),
-    "BROADCAST_LIST": say(
-        "whatsapp_web.too_many_messages_went_broadcast", "too many messages went to a broadcast list"
-    ),
+    "SENT_TOO_MANY_SAME_MESSAGE": say("whatsapp_web.ban_same_message", "the same message was sent too often"),
+    "BROADCAST_LIST": say("whatsapp_web.ban_broadcast", "too many messages went to a broadcast list"),
 }
 
 
@@ -80,7 +78,7 @@ def describe_library_error(text: str) -> str:
     if "dial" in line:
         reason = line.rpartition("dial ")[2][:MAX_REASON_CHARS]
         return say(
-            "whatsapp_web.whatsapp_cant_reached_check",
+            "whatsapp_web.unreachable",
             "WhatsApp can't be reached. Check the network connection of this machine ({reason}).",
             reason=reason,
         )
@@ -117,7 +115,7 @@ def translate_failure(failure: neonize.ConnectFailure) -> tuple[State, dict[str,
         return State.OUTDATED, {}
     return State.UNAVAILABLE, {
         "reason": say(
-            "whatsapp_web.whatsapp_refuses_connection_now",
+            "whatsapp_web.connection_refused",
             "WhatsApp refuses the connection for now ({reason}).",
             reason=name.lower().replace("_", " "),
         )

@@ -42,18 +42,18 @@ _LIBMAGIC: Final = say(
 )
 _REFUSALS: Final = {
     State.REPLACED: say(
-        "whatsapp_web.another_program_uses_keys",
+        "whatsapp_web.keys_in_use",
         "Another program uses the keys of this linked device, such as a second Palaver with a copy of"
         " this folder. Stop the other one, and then choose “Connect now”. If there is none, remove"
         " the device on your phone (WhatsApp, Linked devices) and link it again.",
     ),
     State.OUTDATED: say(
-        "whatsapp_web.whatsapp_no_longer_accepts",
+        "whatsapp_web.version_refused",
         "WhatsApp no longer accepts this version of the library. Install a newer one with `pip"
         " install --upgrade neonize`, and start the server again.",
     ),
     State.BANNED: say(
-        "whatsapp_web.stop_account_now_platforms",
+        "whatsapp_web.stop_for_now",
         "Stop this account for now (platforms.whatsapp-web.enabled: false), and look into WhatsApp on your phone.",
     ),
 }
@@ -67,9 +67,7 @@ def make_prompt(state: State, fields: Mapping[str, Any], notice: str) -> Linking
     how = (
         say("whatsapp_web.scan_code", "Scan this code.")
         if state is State.QR_CODE
-        else say(
-            "whatsapp_web.choose_link_phone_number", "Choose “Link with phone number instead”, and type this code."
-        )
+        else say("whatsapp_web.type_code", "Choose “Link with phone number instead”, and type this code.")
     )
     code = str(fields["code"])
     return LinkingPrompt(
@@ -86,13 +84,13 @@ def describe_failed_start(module: str, error: str) -> str:
         return _LIBMAGIC
     if module:
         return say(
-            "whatsapp_web.whatsapp_web_needs_python",
+            "whatsapp_web.package_missing",
             "WhatsApp Web needs the Python package {module}, which can't be loaded. {fix}",
             module=module,
             fix=_INSTALL,
         )
     return say(
-        "whatsapp_web.whatsapp_library_cant_loaded",
+        "whatsapp_web.library_not_loaded",
         "The WhatsApp library can't be loaded on this machine: {error}",
         error=error[:200],
     )

@@ -37,7 +37,7 @@ CAPABILITIES: Final = Capabilities(
 _CHECK_PHONE_NUMBER = check_text(
     "[1-9][0-9]{6,14}",
     say(
-        "whatsapp_web.not_phone_number_international",
+        "whatsapp_web.bad_number",
         "This is not a phone number in international form. Write it with its country code, such as"
         " +49 170 1234567, in quotation marks.",
     ),
@@ -64,7 +64,7 @@ class WhatsAppWebSettings(AccountSettings):
         if not name or len(name) > _MAX_DEVICE_NAME_CHARS or not name.isprintable():
             raise ValueError(
                 say(
-                    "signal.device_name_needs_1",
+                    "signal.bad_device_name",
                     "The device name needs 1 to {limit} characters.",
                     limit=_MAX_DEVICE_NAME_CHARS,
                 )
@@ -80,7 +80,7 @@ class WhatsAppWebSettings(AccountSettings):
         if not is_http_url(url, _PROXY_SCHEMES):
             raise ValueError(
                 say(
-                    "whatsapp_web.not_address_proxy_use",
+                    "whatsapp_web.bad_proxy",
                     "This is not the address of a proxy; use one such as socks5://127.0.0.1:1080.",
                 )
             )
@@ -90,9 +90,7 @@ class WhatsAppWebSettings(AccountSettings):
     @classmethod
     def _check_child_command(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if value is not None and (not value or not all(value)):
-            raise ValueError(
-                say("whatsapp_web.command_needs_least_path", "The command needs at least the path of a program.")
-            )
+            raise ValueError(say("whatsapp_web.command_empty", "The command needs at least the path of a program."))
         return value
 
 

@@ -97,7 +97,7 @@ class ChildProcess:
         except OSError as error:
             raise ConnectionLost(
                 say(
-                    "whatsapp_web.process_whatsapp_cant_started",
+                    "whatsapp_web.process_not_started",
                     "The process for WhatsApp can't be started: {error}.",
                     error=error.strerror,
                 )

@@ -121,7 +121,7 @@ def _find_event_no(tx: Transaction, scope: SessionScope, session_id: str, seq: i
     if event_no is None:
         raise InvalidInput(
             say(
-                "sessions.cursor_last_result_page",
+                "search.cursor_gone",
                 "cursor: the last result of the page before was deleted. Search again.",
             ),
             key="cursor",

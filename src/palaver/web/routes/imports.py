@@ -124,7 +124,7 @@ async def _read_body(request: Request) -> AsyncGenerator[bytes, None]:
                 yield chunk
     except ClientDisconnect:
         raise InvalidInput(
-            say("web.connection_closed_before_file", "The connection was closed before the file was complete.")
+            say("web.upload_cut_off", "The connection was closed before the file was complete.")
         ) from None
 
 
