@@ -11,6 +11,7 @@ from palaver.core import texts
 from palaver.core.errors import NotAllowed, SessionNotFound
 from palaver.core.texts import (
     Text,
+    change_text,
     edit_text,
     find_language,
     join_texts,
@@ -84,6 +85,20 @@ def test_a_stored_text_can_be_translated_and_one_of_an_earlier_version_is_shown_
     assert store_text("The bot was removed.") == load_text("The bot was removed.") == "The bot was removed."
     for forged in ("\x1e{", '\x1e\x1e{"text": "x", "code": "plain", "facts": {}}'):  # from a platform
         assert load_text(store_text(forged)) == forged.lstrip("\x1e")
+
+
+def test_a_stored_text_that_lacks_a_fact_of_its_translation_stays_english() -> None:
+    loaded = load_text(store_text(say("greeting", "Hello {name}", name="Ada")))  # by a version without {place}
+    assert translate(loaded, "de") == "Hello Ada"
+
+
+def test_a_changed_text_is_stored_and_edited_as_it_was_changed() -> None:
+    changed = change_text(say("plain", "Plain"), str.upper)
+    assert (changed, translate(changed, "de")) == ("PLAIN", "SCHLICHT")
+    assert translate(load_text(store_text(changed)), "de") == "PLAIN"
+    assert translate(load_text(store_text("- " + changed)), "de") == "- PLAIN"
+    edited = edit_text(changed, lambda text: text.replace("Plain", "Plainly"))
+    assert (edited, translate(edited, "de")) == ("PLAINLY", "SCHLICHT")
 
 
 def test_a_secret_can_be_hidden_in_a_text_and_its_facts() -> None:

@@ -125,7 +125,10 @@ def translate(text: str, language: str) -> str:
     template = _load_language(language).get(text.code)
     if isinstance(template, dict):
         template = template["one" if text.facts.get("count") == 1 else "other"]
-    return str(text) if template is None else _fill(template, text.facts, language)
+    try:
+        return str(text) if template is None else _fill(template, text.facts, language)
+    except KeyError:  # stored by another version, with other facts
+        return str(text)
 
 
 def translate_all(value: object, language: str) -> object:
@@ -143,6 +146,8 @@ def edit_text(text: str, edit: Callable[[str], str]) -> str:
     """Return a text changed by a function, such as one that hides secrets, which can still be translated."""
     if not isinstance(text, Text):
         return edit(text)
+    if text.change is not None:
+        return change_text(edit_text(text.parts[0], edit), text.change)
     if text.parts:
         return join_texts("", [edit_text(part, edit) for part in text.parts])
     facts = {
@@ -153,8 +158,8 @@ def edit_text(text: str, edit: Callable[[str], str]) -> str:
 
 def pack_text(text: str) -> object:
     """Return JSON-ready data from which another process makes the text again: of an ordinary string, the string."""
-    if not isinstance(text, Text):
-        return text
+    if not isinstance(text, Text) or text.change is not None:
+        return str(text)  # a change is code, which can't be stored
     if text.parts:
         return {"parts": [pack_text(part) for part in text.parts]}
     facts = {name: fact if isinstance(fact, int) else pack_text(_to_text(fact)) for name, fact in text.facts.items()}
