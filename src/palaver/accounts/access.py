@@ -22,7 +22,7 @@ from palaver.core.clock import to_micros
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, SessionSource
 from palaver.core.texts import say
 from palaver.people import access_table as chat_access, table as people
-from palaver.people.model import Role
+from palaver.people.model import Person, Role
 from palaver.people.sender_ids import FOLDED_PLATFORMS, list_sender_ids, parse_sender_ids
 from palaver.sessions import turn_leases as turn_access
 from palaver.sessions.delivery import Address
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.people.model import Person
 
 _UNLIMITED_COMMANDS = frozenset({"stop"})  # who sends too much must be able to stop it
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from palaver.accounts import link_requests, linking, pairing, sign_in
 from palaver.accounts.passkeys import Passkeys
 from palaver.accounts.people import People
-from palaver.accounts.sign_in import Passwords
+from palaver.accounts.sign_in import Passwords, Visitor
 from palaver.core.clock import check_timezone, from_micros, to_micros
-from palaver.core.engines.base import Conflict, Read, Write
+from palaver.core.engines.base import Conflict, Engine, Read, Transaction, Work, Write
 from palaver.core.errors import LimitReached, NotAllowed, NotFound, SignInFailed, StoreError, WrongPassword
 from palaver.core.operation import AsyncRunner, Operations, check_count, operation
 from palaver.core.text import make_storable
@@ -28,8 +28,14 @@ from palaver.people.model import (
     SIGN_IN_LINK_LIFETIME,
     TOKEN_PREFIX,
     ApiToken,
+    Device,
     NewSecret,
+    Person,
+    Principal,
     Role,
+    SetupStep,
+    SignedInPerson,
+    SignInMethods,
     check_password,
     clean_person_name,
     generate_secret,
@@ -45,10 +51,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.accounts.link_requests import LinkResult, PendingLink
-    from palaver.accounts.sign_in import Visitor
-    from palaver.core.engines.base import Engine, Transaction, Work
     from palaver.core.ids import PersonId
-    from palaver.people.model import Device, Person, Principal, SetupStep, SignedInPerson, SignInMethods
     from palaver.sessions.store import SessionStore
 
     Find = Callable[[Transaction, str, int], tuple[SignedInPerson, bool] | None]  # by the digest of a credential

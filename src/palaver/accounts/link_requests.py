@@ -22,14 +22,14 @@ from palaver.commands.reply_text import escape_markdown
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.errors import NothingToDo
-from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY
+from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, SessionSource
 from palaver.core.texts import Text, join_texts, say, say_count
 from palaver.core.wire import build_json
 from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice
 from palaver.people import pairing_table as pairing_requests, table as people
-from palaver.people.model import ROLE_RANKS, hash_secret
-from palaver.people.pairing_table import LINK_CODE_LIFETIME, LinkClaim, generate_code
+from palaver.people.model import ROLE_RANKS, Person, Role, hash_secret
+from palaver.people.pairing_table import LINK_CODE_LIFETIME, LinkClaim, LinkCode, generate_code
 from palaver.sessions.delivery import Button, DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
 
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.core.source import SessionSource
-    from palaver.people.model import Person, Role
-    from palaver.people.pairing_table import LinkCode
     from palaver.people.table import PersonRow
     from palaver.sessions.gateway_config import GatewayConfig
 

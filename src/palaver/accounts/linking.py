@@ -23,7 +23,7 @@ from palaver.core.texts import say
 from palaver.delivery.notices import send_notice
 from palaver.jobs import runs_table as job_runs
 from palaver.people import access_table as chat_access, linked_rows, pairing_table as pairing_requests, table as people
-from palaver.people.model import Role
+from palaver.people.model import Person, Role
 from palaver.sessions import home_channels, turn_leases as turn_access, turns_table as turns
 from palaver.sessions.delivery import Address
 from palaver.sessions.keys import DmScope, build_session_key
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey
-    from palaver.people.model import Person
     from palaver.people.table import Identity, PersonRow
     from palaver.sessions.gateway_config import GatewayConfig
 

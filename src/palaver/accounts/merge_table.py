@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from palaver.accounts.person_tables import PERSON_DATA, list_following, list_moved
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Conflict, build_placeholders, fetch_value
-from palaver.core.ids import PersonId
+from palaver.core.engines.base import Conflict, Transaction, build_placeholders, fetch_value
+from palaver.core.ids import PersonId, SessionKey
 from palaver.core.source import Platform, decode_source
 from palaver.core.text import make_name_key
 from palaver.jobs import table as jobs
@@ -27,8 +27,6 @@ from palaver.people.person_data import Follows
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from palaver.core.engines.base import Transaction
-    from palaver.core.ids import SessionKey
     from palaver.people.table import PersonRow
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.accounts import link_requests, linking, sender_merge
-from palaver.commands.command import CommandCall
+from palaver.commands.command import CommandCall, MessageCall
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.clock import to_micros
 from palaver.core.errors import NotAllowed, NotFound
-from palaver.core.source import ChatType
+from palaver.core.source import ChatType, SessionSource
 from palaver.core.text import is_storable
 from palaver.core.texts import Text, say
 from palaver.delivery.notices import send_notice
@@ -27,7 +27,7 @@ from palaver.people import (
     sign_in_table as sign_in_attempts,
     table as people,
 )
-from palaver.people.model import Role, hash_secret
+from palaver.people.model import Person, Role, hash_secret
 from palaver.people.pairing_table import (
     CODE_ATTEMPTS_OF_STRANGERS,
     CODE_ATTEMPTS_PER_ACCOUNT,
@@ -40,17 +40,13 @@ from palaver.people.pairing_table import (
     generate_code,
     parse_code,
 )
-from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
+from palaver.sessions.inbound import SECRET_FACT, Inbound, Outcome, Receipt
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from palaver.commands.command import MessageCall
     from palaver.core.engines.base import Transaction
-    from palaver.core.source import SessionSource
-    from palaver.people.model import Person
     from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.inbound import Inbound
 
 TOO_MANY_TEXT = say("pair.too_many", "I can't take new requests for access right now. Try again in an hour.")
 # The same for every wrong code, so that no guess says whether a code of the other kind exists.

@@ -17,23 +17,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver.accounts import sign_in
-from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.clock import Clock, from_micros, to_micros
+from palaver.core.engines.base import Engine, Read, Transaction, Work, Write
 from palaver.core.errors import InvalidInput, LimitReached, NotFound, SignInFailed, WrongPasskey
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.text import is_storable, make_storable
 from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
-from palaver.people.model import NewSecret, Passkey, clean_person_name, hash_secret
+from palaver.people.model import NewSecret, Passkey, Person, clean_person_name, hash_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from palaver.accounts.sign_in import Visitor
-    from palaver.core.clock import Clock
-    from palaver.core.engines.base import Engine, Transaction, Work
     from palaver.core.ids import PersonId
-    from palaver.people.model import Person
 
     Credential = Mapping[str, Any]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from palaver.accounts import linking, pairing
 from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Work, Write
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
-from palaver.core.operation import AsyncRunner, Operations, operation
+from palaver.core.operation import AsyncRunner, Operations, Page, operation
 from palaver.core.text import is_storable
 from palaver.core.texts import say
 from palaver.jobs import runs_table as job_runs, table as jobs
@@ -28,24 +28,22 @@ from palaver.people import (
 from palaver.people.model import (
     INVITATION_LIFETIME,
     Invitation,
+    Member,
+    Principal,
     Role,
     check_is_owner,
     clean_person_name,
     generate_secret,
     hash_secret,
 )
-from palaver.people.pairing_table import MAX_PENDING_REQUESTS
+from palaver.people.pairing_table import MAX_PENDING_REQUESTS, Grant, PairingRequest
 from palaver.sessions import turn_leases as turn_access, turns_table as turns
 from palaver.sessions.turn import StopRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Transaction, Work
     from palaver.core.ids import PersonId
-    from palaver.core.operation import Page
-    from palaver.people.model import Member, Principal
-    from palaver.people.pairing_table import Grant, PairingRequest
     from palaver.sessions.store import SessionStore
 
 

@@ -22,19 +22,17 @@ from typing import TYPE_CHECKING
 
 from palaver.accounts import linking, merge_table as person_merge
 from palaver.core.clock import to_micros
-from palaver.core.source import ChatType
+from palaver.core.source import ChatType, SessionSource
 from palaver.delivery import accounts_table as platform_accounts, chat_moves
 from palaver.people import access_table as sender_ids, table as people
 from palaver.people.model import ROLE_RANKS
-from palaver.people.sender_ids import list_sender_ids, parse_sender_ids
+from palaver.people.sender_ids import SenderId, list_sender_ids, parse_sender_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from palaver.core.engines.base import Transaction
-    from palaver.core.source import SessionSource
-    from palaver.people.sender_ids import SenderId
     from palaver.people.table import PersonRow
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.inbound import ChatMoved

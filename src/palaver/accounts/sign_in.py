@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
-from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.clock import Clock, to_micros
+from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.errors import TooManyAttempts
 from palaver.core.fair_slots import FairSlots, QueueFull
 from palaver.core.text import make_storable
@@ -28,6 +28,9 @@ from palaver.people.model import (
     ATTEMPTS_PER_NAME_AND_ADDRESS,
     CHALLENGES_PER_ADDRESS,
     NewSecret,
+    Person,
+    RateLimit,
+    SignedInPerson,
     describe_device,
     generate_secret,
     group_ip_address,
@@ -40,10 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from argon2 import PasswordHasher
-
-    from palaver.core.clock import Clock
-    from palaver.core.engines.base import Engine, Transaction
-    from palaver.people.model import Person, RateLimit, SignedInPerson
 
 
 MAX_CONCURRENT_HASHES = 2  # 64 MiB each

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -21,8 +21,6 @@ from palaver.sessions.message import join_text_parts
 from palaver.sessions.turn import NoticeCode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-
     from palaver.config.budget_rules import TokenPrice
     from palaver.core.errors import AgentError
     from palaver.core.ids import TurnId

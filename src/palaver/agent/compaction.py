@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import AgentRequest, estimate_message_tokens, estimate_tokens, extract_text
@@ -20,8 +20,6 @@ from palaver.core.texts import say
 from palaver.sessions.context import clean_chat_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from palaver.sessions.events import Compaction, Event
 
 

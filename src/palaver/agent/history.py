@@ -8,19 +8,16 @@ without a call) is repaired here, in the messages, and never in the log.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.text import make_storable
 from palaver.sessions.context import format_author_prefix
-from palaver.sessions.events import EventKind
+from palaver.sessions.events import Compaction, Event, EventKind
 from palaver.sessions.quoted_messages import format_quotes, format_reaction, format_sender_note
 from palaver.sessions.sent_message import find_sent_by
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from palaver.sessions.events import Compaction, Event
     from palaver.sessions.message import Message
 
 SUMMARY_HEADING = "[Summary of the conversation before this point]"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from palaver.agent.base import ModelPrices, Notice
+from palaver.agent.base import AgentInfo, ModelPrices, Notice
 from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.core.texts import chat_language, say
@@ -23,7 +23,6 @@ from palaver.sessions.turn import NoticeCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from palaver.agent.base import AgentInfo
     from palaver.people.model import Role
     from palaver.sessions.settings_table import SessionSettings
 

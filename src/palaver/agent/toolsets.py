@@ -10,18 +10,16 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.config.agent_rules import ToolsetRule
+from palaver.config.agent_rules import ToolsetRule, TurnRules
 from palaver.config.validators import TOOLSET_NAMES
 from palaver.core.errors import InvalidInput
-from palaver.core.source import ChatType
+from palaver.core.source import ChatType, Platform
 from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from palaver.agent.base import Tool
-    from palaver.config.agent_rules import TurnRules
-    from palaver.core.source import Platform
     from palaver.people.model import Role
     from palaver.sessions.model import Session
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from palaver.core.wire import Doc, TypedDict, build_json
-from palaver.sessions.policy import ResetMode
+from palaver.sessions.policy import ResetMode, ResetPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from palaver.agent.toolsets import Toolset
     from palaver.config.agent_rules import Profile
-    from palaver.sessions.policy import ResetPolicy
 
 
 class ResetPolicyJson(TypedDict):

@@ -11,13 +11,12 @@ import click
 from palaver.cli import output
 from palaver.cli.options import json_option, load_cli_settings, open_store
 from palaver.cli.output import Column
-from palaver.core.operation import iterate_pages
+from palaver.core.operation import BlockingRunner, iterate_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from palaver.config.budget_rules import BudgetKey, BudgetStatus
-    from palaver.core.operation import BlockingRunner
     from palaver.money.service import BudgetOverview
     from palaver.people.model import Principal
 

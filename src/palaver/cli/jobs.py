@@ -12,13 +12,12 @@ from palaver.cli import options as lookup, output
 from palaver.cli.options import confirm_or_exit, json_option, load_cli_settings, open_store, run_async, yes_option
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
-from palaver.core.operation import load_all_pages
+from palaver.core.operation import AsyncRunner, load_all_pages
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Container, Sequence
 
     from palaver.agent.base import ModelPrices
-    from palaver.core.operation import AsyncRunner
     from palaver.jobs.model import Job, JobDetails, JobDraft, JobPreview, JobRun, JobSummary
     from palaver.jobs.service import Jobs
     from palaver.people.model import Principal

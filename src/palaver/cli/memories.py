@@ -13,13 +13,12 @@ from palaver.cli.output import Column
 from palaver.core.errors import NotFound
 from palaver.core.invocation import format_command
 from palaver.core.operation import iterate_pages
-from palaver.memory.model import MemoryOrigin, build_memory_key
+from palaver.memory.model import MemoryEntry, MemoryOrigin, build_memory_key
 from palaver.memory.service import MemoryOperations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from palaver.memory.model import MemoryEntry
     from palaver.memory.wire import MemoryJson
     from palaver.sessions.view import SessionView
 

@@ -14,9 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from palaver.cli.output import clean_line, truncate_text
-from palaver.core.errors import AmbiguousMatch, InvalidTitle, NotFound, ProjectNotFound, SessionNotFound
+from palaver.core.errors import (
+    AmbiguousMatch,
+    InvalidTitle,
+    NotFound,
+    ProjectNotFound,
+    SessionNotFound,
+    UpgradeRequired,
+)
 from palaver.core.invocation import format_command
-from palaver.people.model import normalize_name
+from palaver.people.model import Member, normalize_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -24,8 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.config import Settings
-    from palaver.core.errors import UpgradeRequired
-    from palaver.people.model import Member
     from palaver.sessions.model import Project, Session
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView

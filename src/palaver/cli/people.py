@@ -28,9 +28,9 @@ from palaver.core.errors import ConfigError, InvalidInput, NotFound
 from palaver.core.invocation import format_command
 from palaver.core.operation import load_all_pages
 from palaver.core.wire import build_json
-from palaver.people.erasures_table import check_typed_name
-from palaver.people.model import Role, is_loopback
-from palaver.people.pairing_table import Grant
+from palaver.people.erasures_table import ErasureReport, check_typed_name
+from palaver.people.model import Invitation, Member, Person, Principal, Role, is_loopback
+from palaver.people.pairing_table import Grant, PairingRequest
 from palaver.people.wire import PairingRequestJson, member_to_json
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from palaver.accounts.accounts import Accounts
     from palaver.accounts.people import People
     from palaver.operation.erasure import ErasurePreview, Erasures
-    from palaver.people.erasures_table import ErasureReport
-    from palaver.people.model import Invitation, Member, Person, Principal
-    from palaver.people.pairing_table import PairingRequest
     from palaver.sessions.store import SessionStore
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from palaver.cli.output import Column
 from palaver.cli.running_servers import find_running_server
 from palaver.core.errors import AccountNotRunning
 from palaver.core.invocation import format_command
-from palaver.delivery.model import STATE_LABELS, AccountState
+from palaver.delivery.model import STATE_LABELS, AccountHealth, AccountState, AccountStatus
 from palaver.delivery.wire import account_to_flat_json
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.config import Settings
-    from palaver.delivery.model import AccountHealth, AccountStatus
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.sessions.store import SessionStore
 

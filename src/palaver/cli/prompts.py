@@ -13,13 +13,12 @@ from palaver.cli.output import Column
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
 from palaver.core.wire import build_json
-from palaver.prompts.model import MAX_PROMPT_CHARS, PROMPT_FIELDS, SavedPromptJson
+from palaver.prompts.model import MAX_PROMPT_CHARS, PROMPT_FIELDS, SavedPrompt, SavedPromptJson
 from palaver.prompts.service import SavedPromptOperations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from palaver.prompts.model import SavedPrompt
     from palaver.sessions.view import SessionView
 
 _COLUMNS: tuple[Column[SavedPrompt], ...] = (

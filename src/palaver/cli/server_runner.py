@@ -30,7 +30,7 @@ from palaver.app import (
     use_accounts,
 )
 from palaver.cli.output import clean_line
-from palaver.cli.running_servers import announce_server, find_running_server
+from palaver.cli.running_servers import RunningServer, announce_server, find_running_server
 from palaver.cli.server_address import build_server_urls, explain_other_port, open_server_socket
 from palaver.core.engines.base import Upgrade
 from palaver.core.errors import ConfigError
@@ -39,7 +39,7 @@ from palaver.core.logs import configure_logging
 from palaver.core.tasks import cancel_tasks
 from palaver.delivery.model import format_account
 from palaver.operation.cleanup import Cleanup
-from palaver.settings.live_settings import log_problems
+from palaver.settings.live_settings import LiveSettings, log_problems
 from palaver.web.app import create_app
 from palaver.web.http_protocol import raise_open_file_limit
 from palaver.web.server import run_server
@@ -47,12 +47,10 @@ from palaver.web.server import run_server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from palaver.cli.running_servers import RunningServer
     from palaver.config import Settings
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.gateway.gateway import Gateway
     from palaver.sessions.store import SessionStore
-    from palaver.settings.live_settings import LiveSettings
     from palaver.settings.reader import LoadedSettings
     from palaver.web.state import WebState
 

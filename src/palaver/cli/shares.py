@@ -23,14 +23,13 @@ from palaver.cli.options import (
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
 from palaver.core.operation import load_all_pages
-from palaver.people.model import is_loopback
+from palaver.people.model import Principal, is_loopback
 from palaver.sessions.view_wire import share_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from palaver.config import Settings
-    from palaver.people.model import Principal
     from palaver.sessions.share import Share
     from palaver.sessions.shares import Shares
 

@@ -6,7 +6,7 @@ lines unless the caller wants them in full, and a line says how much was cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from palaver.cli.output import (
@@ -17,16 +17,14 @@ from palaver.cli.output import (
     format_timestamp,
     truncate_text,
 )
-from palaver.sessions.events import EventKind, is_shown_erased
+from palaver.sessions.events import Event, EventKind, is_shown_erased
 from palaver.sessions.export import split_tool_call
 from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from palaver.sessions.events import Event
     from palaver.sessions.message import Message
     from palaver.sessions.model import SearchHit, Session
 

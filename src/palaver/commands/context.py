@@ -13,7 +13,7 @@ from palaver.commands.reply_text import count_messages, format_last_exchange
 from palaver.core.clock import to_micros
 from palaver.core.errors import NothingToDo, SessionBusy, SessionNotFound
 from palaver.core.texts import Text, say
-from palaver.people.model import Action, Role, Scope, check_action_allowed
+from palaver.people.model import Action, Principal, Role, Scope, SignedInPerson, check_action_allowed
 from palaver.sessions import (
     lanes_table as lanes,
     log_table as events,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey
     from palaver.core.source import Platform, SessionSource
-    from palaver.core.texts import Text
-    from palaver.people.model import Principal, SignedInPerson
     from palaver.sessions.events import Event
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.table import SessionRow

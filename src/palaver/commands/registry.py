@@ -19,19 +19,18 @@ from palaver.commands.command import (
     CommandCall,
     CommandReply,
     CommandScopes,
+    MessageCall,
     Scopes,
     check_scopes,
 )
 from palaver.commands.reply_text import format_code, shorten_text
 from palaver.core.texts import chat_language, join_texts, say, translate
-from palaver.people.model import DEFAULT_GUEST_COMMANDS, can_use_command
+from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role, can_use_command
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from palaver.commands.command import MessageCall
     from palaver.commands.context import CommandContext
-    from palaver.people.model import Role
 
     Groups = Sequence[tuple[str, Sequence[Command]]]  # each with its heading in /help
 

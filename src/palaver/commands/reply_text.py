@@ -6,21 +6,19 @@ Always true: text that people wrote is put on one line, shortened, and its own M
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from palaver.core.texts import Text, change_text, join_texts, say, say_count
-from palaver.sessions.policy import ResetMode, count_days, format_minutes
+from palaver.sessions.policy import ResetMode, ResetPolicy, count_days, format_minutes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
     from decimal import Decimal
 
     from palaver.sessions.events import Event
     from palaver.sessions.model import Session
-    from palaver.sessions.policy import ResetPolicy
 
 YOU = say("text.you", "you")
 AGENT = say("text.agent", "agent")

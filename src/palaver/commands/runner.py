@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.commands.command import CommandCall, find_token_scopes
+from palaver.commands.command import CommandCall, MessageCall, find_token_scopes
 from palaver.commands.context import CommandContext
 from palaver.core.errors import NotAllowed, PalaverError, SessionNotFound, StoreError
-from palaver.core.source import ChatType
-from palaver.people.model import check_guest_commands, check_permission
+from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.people.model import Person, check_guest_commands, check_permission
 from palaver.sessions import lanes_table as lanes, table as sessions
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
-from palaver.sessions.inbound import Outcome, Receipt
+from palaver.sessions.inbound import Inbound, Outcome, Receipt
 from palaver.sessions.view import SessionViewInTransaction, ViewScope
 
 if TYPE_CHECKING:
@@ -20,14 +20,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.agent.profiles import CurrentSettings
-    from palaver.commands.command import CommandCall, MessageCall
     from palaver.commands.registry import CommandRegistry
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import SessionKey
-    from palaver.core.source import Platform, SessionSource
-    from palaver.people.model import Person
     from palaver.sessions.delivery import AccountKey
-    from palaver.sessions.inbound import Inbound
     from palaver.sessions.model import Session
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.environment import ENVIRONMENT_VARIABLES, apply_overrides, read_overrides
-from palaver.config.schema import ConfigFile, format_key
-from palaver.config.setting_templates import find_template, is_section, to_plain
-from palaver.config.settings import FixedLayers, Settings, build_settings, expand_path
+from palaver.config.schema import ConfigFile, KeyPath, format_key
+from palaver.config.setting_templates import SettingPath, find_template, is_section, to_plain
+from palaver.config.settings import FixedLayers, Pin, Settings, build_settings, expand_path
 from palaver.config.validation import FILE_NAME, read_document, validate_data, validate_document
 from palaver.core.errors import ConfigError
 from palaver.core.texts import say
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from palaver.config.schema import KeyPath
-    from palaver.config.setting_templates import SettingPath
-    from palaver.config.settings import Pin
 
 _MAX_ROUNDS: Final = 10  # of leaving out values that are not valid
 

@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from palaver.config.form_fields import FormField, ValueHint
-from palaver.config.schema import ConfigFile
+from palaver.config.schema import ConfigFile, KeyPath
 from palaver.config.setting_names import name_part
-from palaver.config.validators import NEEDS_RESTART, STARTS_PROGRAM, NotStorable, SentTo, Variable
+from palaver.config.validators import NEEDS_RESTART, STARTS_PROGRAM, NotStorable, Rule, SentTo, Variable
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import name_text, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from palaver.config.schema import KeyPath
-    from palaver.config.validators import Rule
 
 SettingPath = tuple[str, ...]
 

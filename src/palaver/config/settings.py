@@ -15,6 +15,7 @@ from palaver.config.agent_rules import (
     DEFAULT_MESSAGES_PER_MINUTE,
     AgentProfile,
     BackupRules,
+    ResetSection,
     ToolsetRule,
     TurnRules,
     WebRules,
@@ -32,18 +33,16 @@ from palaver.config.budget_rules import (
 )
 from palaver.config.environment import find_machine_timezone
 from palaver.config.validation import FILE_NAME
-from palaver.people.model import DEFAULT_GUEST_COMMANDS
+from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role
 from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
 from palaver.sessions.policy import ResetPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from palaver.config.agent_rules import ResetSection
     from palaver.config.schema import BudgetSection, BudgetsSection, ConfigFile, KeyPath
     from palaver.config.setting_templates import SettingPath
     from palaver.core.source import Platform
-    from palaver.people.model import Role
 
 _K = TypeVar("_K")
 

@@ -13,7 +13,7 @@ import re
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.config.schema import ConfigFile, format_key, may_hold_secret
+from palaver.config.schema import ConfigFile, KeyPath, format_key, may_hold_secret
 from palaver.config.setting_templates import NAME, is_literal_text, list_setting_keys, list_templates
 from palaver.config.validators import TOOLSET_NAMES
 from palaver.core.errors import ConfigError
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from pydantic import TypeAdapter
     from yaml import MappingNode, Node, SafeLoader, ScalarNode
-
-    from palaver.config.schema import KeyPath
 
     KeyProblem = tuple[KeyPath, str]
 

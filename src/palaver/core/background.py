@@ -16,7 +16,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import WorkKind, write_kind
+from palaver.core.engines.base import Transaction, WorkKind, write_kind
 from palaver.core.errors import StoreError
 from palaver.core.tasks import wait_for_event
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import asyncio
     import logging
     from collections.abc import Awaitable, Callable
-
-    from palaver.core.engines.base import Transaction
 
 
 RETRY_SECONDS = 1.0  # pause after a poll that failed

@@ -7,7 +7,7 @@ value. So a new column is a new field of the value: selecting, reading, writing 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from datetime import datetime
 from enum import StrEnum
@@ -22,8 +22,6 @@ from palaver.core.text import encode_json, make_storable
 from palaver.core.texts import load_text, store_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
     from palaver.core.engines.base import Transaction
 
 T = TypeVar("T")

@@ -19,14 +19,10 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+from typing import Any, Final, Literal
 
 MAX_MARKS_PER_CHAR = 30  # as in Unicode's stream-safe text format; no language needs more
 

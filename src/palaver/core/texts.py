@@ -18,15 +18,12 @@ translated before. What one process stores and another shows is stored with its 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from typing import Any, Final, Self
 
 ENGLISH: Final = "en"
 LANGUAGES: Final = (ENGLISH, "de")

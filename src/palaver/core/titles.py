@@ -9,16 +9,12 @@ when they have the same slot: letter case and the way an accent was typed do not
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from palaver.core.errors import InvalidInput, InvalidTitle
 from palaver.core.text import make_storable, normalize_unicode, strip_markdown
 from palaver.core.texts import say
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MAX_TITLE_CHARS = 100
 MAX_TITLE_NUMBER = 999_999_999

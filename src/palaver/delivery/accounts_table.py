@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
-from palaver.core.engines.base import fetch_value, list_columns
+from palaver.core.engines.base import Row, Transaction, fetch_value, list_columns
 from palaver.core.errors import LeaseLost
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
@@ -23,7 +23,6 @@ from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.inbound import Cursor
 

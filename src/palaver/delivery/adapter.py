@@ -13,16 +13,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from palaver.delivery.model import Capabilities
-from palaver.sessions.delivery import Button as Button, DeliveryKind  # noqa: PLC0414  (adapters import it from here)
+from palaver.delivery.model import Capabilities, LinkingPrompt
+from palaver.sessions.delivery import Address, Button as Button, DeliveryKind  # noqa: PLC0414  (adapters import it from here)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from palaver.core.errors import SendRejected
     from palaver.core.source import Platform
-    from palaver.delivery.model import LinkingPrompt
-    from palaver.sessions.delivery import Address
     from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
 

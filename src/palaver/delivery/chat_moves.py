@@ -13,9 +13,9 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import InvalidInput
-from palaver.core.source import ChatType, Platform, decode_source, encode_source
+from palaver.core.source import ChatType, Platform, SessionSource, decode_source, encode_source
 from palaver.core.text import encode_json
 from palaver.delivery import table as deliveries
 from palaver.people import table as people
@@ -27,9 +27,6 @@ from palaver.sessions.targets import format_chat_target, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from palaver.core.engines.base import Transaction
-    from palaver.core.source import SessionSource
 
 
 class _ChatIdColumn(NamedTuple):

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros
-from palaver.core.source import ChatType, Platform
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.delivery import table as deliveries
-from palaver.delivery.reachable_chats import ChatKind
+from palaver.delivery.reachable_chats import ChatKind, ReachableChat
 from palaver.media import table as attachments
 from palaver.sessions import (
     inbound_table as group_messages,
@@ -33,7 +33,7 @@ from palaver.sessions.delivery import Address
 from palaver.sessions.message import Message
 from palaver.sessions.policy import ResetMode
 from palaver.sessions.quoted_messages import describe_author
-from palaver.sessions.sent_message import SENT_BY_KEY, find_sent_by
+from palaver.sessions.sent_message import SENT_BY_KEY, SentBy, find_sent_by
 from palaver.sessions.speech import add_attachments
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import DeliveryId, SessionId
-    from palaver.core.source import SessionSource
-    from palaver.delivery.reachable_chats import ReachableChat
     from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.sent_message import SentBy
 
 
 _ANY_USER = "any-user"  # stands for the user of a group when it is asked whether people there have lanes of their own

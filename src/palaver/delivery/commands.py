@@ -11,35 +11,30 @@ from palaver.commands.command import (
     WRITE,
     BadArguments,
     Command,
+    CommandCall,
     CommandReply,
     CommandScopes,
     parse_no_arguments,
     read_action,
     write_action,
 )
-from palaver.commands.context import describe_last_exchange, describe_open_turns
+from palaver.commands.context import CommandContext, describe_last_exchange, describe_open_turns
 from palaver.commands.reply_text import count_messages, escape_markdown, format_age, format_code, format_session_name
 from palaver.core.errors import ChatNotReachable, InvalidInput, NotAllowed
-from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform
+from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, SessionSource
 from palaver.core.texts import join_texts, say
 from palaver.delivery.health import read_account_health
-from palaver.delivery.model import STATE_LABELS, AccountState
+from palaver.delivery.model import STATE_LABELS, AccountHealth, AccountState
 from palaver.delivery.notices import describe_continuation, send_notice
 from palaver.delivery.wire import account_to_flat_json
 from palaver.people import table as people
 from palaver.sessions import home_channels, lanes_table as lanes
 from palaver.sessions.home_channels import load_home_channels
 from palaver.sessions.inbound import find_delivery_address
-from palaver.sessions.targets import format_target, parse_target
+from palaver.sessions.targets import DeliveryTarget, format_target, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from palaver.commands.command import CommandCall
-    from palaver.commands.context import CommandContext
-    from palaver.core.source import SessionSource
-    from palaver.delivery.model import AccountHealth
-    from palaver.sessions.targets import DeliveryTarget
 
 
 MAX_ERROR_CHARS = 300

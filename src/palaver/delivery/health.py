@@ -6,25 +6,22 @@ It is read from the database, so every process gives the same answer, whichever 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.background import is_owner_dead
 from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import Read
+from palaver.core.engines.base import Read, Transaction
 from palaver.delivery import accounts_table as platform_accounts
-from palaver.delivery.model import AccountHealth, AccountState
+from palaver.delivery.model import AccountHealth, AccountState, AccountStatus
 from palaver.sessions import delivery_queries
 from palaver.sessions.home_channels import load_home_channels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from datetime import datetime
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.source import Platform
     from palaver.delivery.accounts_table import AccountRow
-    from palaver.delivery.model import AccountStatus
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.store import SessionStore

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from palaver.core.errors import InvalidInput, PalaverError, SendRejected, SendRetryable
 from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
-from palaver.delivery.adapter import Adapter
+from palaver.delivery.adapter import AccountLink, Adapter, OutgoingMessage
 from palaver.delivery.model import Capabilities
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from palaver.delivery.adapter import AccountLink, OutgoingMessage
     from palaver.sessions.delivery import Address
 
 FOLDER_MODE: Final = 0o700

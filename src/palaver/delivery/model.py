@@ -17,15 +17,13 @@ The states of an account:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from palaver.core.texts import say
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from palaver.core.source import Platform
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.gateway_config import HomeChannel

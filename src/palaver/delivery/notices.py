@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from palaver.commands.reply_text import quote_text
 from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput
-from palaver.core.source import ChatType, Platform
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import Text, say
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import resolve_chat
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes, turns_table as turns
-from palaver.sessions.delivery import DeliveryKind
+from palaver.sessions.delivery import Button, DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.keys import DmScope
 from palaver.sessions.targets import format_target
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.core.source import SessionSource
     from palaver.people.table import PersonRow
-    from palaver.sessions.delivery import Button
     from palaver.sessions.gateway_config import GatewayConfig
 
 

@@ -16,28 +16,25 @@ from typing import TYPE_CHECKING
 from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, WorkKind, Write, write_kind
-from palaver.core.errors import LeaseLost, StoreError, TargetUnreachable
+from palaver.core.engines.base import Read, Transaction, WorkKind, Write, write_kind
+from palaver.core.errors import LeaseLost, SendRejected, StoreError, TargetUnreachable
 from palaver.core.tasks import cancel_tasks
 from palaver.delivery import previews_table as previews, sender, table as deliveries
 from palaver.delivery.pace import Pacers
 from palaver.delivery.parts import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
 from palaver.delivery.previews import Previews
 from palaver.delivery.sender import DeliverySender
-from palaver.sessions.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState, NextStep, parse_part_key
+from palaver.sessions.delivery import MAX_DELIVERY_ATTEMPTS, AccountKey, DeliveryState, NextStep, parse_part_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from palaver.core.engines.base import Transaction
-    from palaver.core.errors import SendRejected
     from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter
     from palaver.delivery.model import Capabilities
     from palaver.delivery.table import DeliveryLease
     from palaver.live.feed import Feed
     from palaver.media.attachments import Attachments
-    from palaver.sessions.delivery import AccountKey
     from palaver.sessions.store import SessionStore
 
 MAX_SENDS_PER_ACCOUNT = 16  # concurrent sends of one process; separate, so that one account does not block another

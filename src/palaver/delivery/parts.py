@@ -12,11 +12,19 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import escape_markdown
-from palaver.core.errors import ChatMovedAway, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.errors import (
+    ChatMovedAway,
+    DeliveryError,
+    SendRejected,
+    SendRetryable,
+    SendUncertain,
+    TargetUnreachable,
+)
 from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import chat_moves, previews_table as previews, table as deliveries
 from palaver.sessions.delivery import (
     MAX_DELIVERY_ATTEMPTS,
+    Delivery,
     DeliveryPart,
     DeliveryState,
     NextStep,
@@ -28,11 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.core.engines.base import Transaction
-    from palaver.core.errors import DeliveryError
     from palaver.delivery.adapter import Adapter
     from palaver.delivery.model import Capabilities
     from palaver.delivery.table import DeliveryLease
-    from palaver.sessions.delivery import Delivery
     from palaver.sessions.speech import Attachment
 
 

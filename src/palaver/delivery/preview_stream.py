@@ -18,21 +18,19 @@ from palaver.core.ids import PersonId
 from palaver.core.tasks import cancel_tasks, wait_for_event
 from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import previews_table as previews
-from palaver.delivery.adapter import OutgoingMessage
+from palaver.delivery.adapter import Adapter, OutgoingMessage
 from palaver.live.feed_events import DraftGrew
 from palaver.people.model import Principal, Role
 from palaver.sessions.delivery import Button
-from palaver.sessions.draft import Draft, PieceKind
+from palaver.sessions.draft import Draft, Piece, PieceKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from palaver.delivery.adapter import Adapter
     from palaver.delivery.model import Capabilities
     from palaver.delivery.pace import Pacer
     from palaver.delivery.previews_table import Preview, RunningTurn
     from palaver.live.feed import Feed
-    from palaver.sessions.draft import Piece
     from palaver.sessions.store import SessionStore
 
 

@@ -16,20 +16,18 @@ from typing import TYPE_CHECKING
 from palaver.core.background import run_poll_loop
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, StoreError
 from palaver.core.tasks import BackgroundTasks, cancel_tasks
 from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import previews_table as previews
-from palaver.delivery.adapter import OutgoingMessage
+from palaver.delivery.adapter import Adapter, OutgoingMessage
 from palaver.delivery.preview_stream import CALL_TIMEOUT_SECONDS, PreviewStream, can_show_activity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.source import Platform
-    from palaver.delivery.adapter import Adapter
     from palaver.delivery.model import Capabilities
     from palaver.delivery.pace import Pacers
     from palaver.delivery.previews_table import Preview, RunningTurn

@@ -20,23 +20,20 @@ from palaver.core.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, Ses
 from palaver.core.texts import say
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.people import table as people
-from palaver.people.model import Role
+from palaver.people.model import Principal, Role
 from palaver.sessions import home_channels, lanes_table as chat_lanes, table as sessions
-from palaver.sessions.context import quote_chat_text
+from palaver.sessions.context import Redactor, quote_chat_text
 from palaver.sessions.delivery import Address
 from palaver.sessions.home_channels import load_home_channels
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.target_resolution import find_hidden_chat, find_shown_place, is_hidden_chat, make_target
-from palaver.sessions.targets import format_target, parse_target
+from palaver.sessions.targets import DeliveryTarget, format_target, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from palaver.core.engines.base import Transaction
-    from palaver.people.model import Principal
-    from palaver.sessions.context import Redactor
     from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
-    from palaver.sessions.targets import DeliveryTarget
 
 MAX_REACHABLE_CHATS: Final = 100  # in a list
 MAX_NAMED_TARGETS: Final = 8  # in an error

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from palaver.core.background import is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import (
     AttachmentsUnavailable,
     DeliveryError,
@@ -28,7 +28,7 @@ from palaver.core.errors import (
 )
 from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import previews_table as previews, table as deliveries
-from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
+from palaver.delivery.adapter import Adapter, OutgoingFile, OutgoingMessage
 from palaver.delivery.parts import (
     STOPPED_WHILE_SENDING,
     PartOutcome,
@@ -43,8 +43,6 @@ from palaver.sessions.speech import AttachmentNotFound
 from palaver.sessions.turn import TurnState
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
-    from palaver.delivery.adapter import Adapter
     from palaver.delivery.pace import Pacer
     from palaver.delivery.previews_table import AnsweredTurn, Preview
     from palaver.delivery.table import DeliveryLease

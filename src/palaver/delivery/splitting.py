@@ -14,12 +14,11 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.core.text import find_cut
-from palaver.delivery.model import LengthUnit, measure_length
+from palaver.delivery.model import Capabilities, LengthUnit, measure_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from palaver.delivery.model import Capabilities
 
 _MARK_STARTS = frozenset(" \t`~-*+#0123456789")  # what a fence, a list item, a heading starts with
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")

@@ -13,9 +13,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.columns import Columns
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
-from palaver.core.ids import DeliveryId, new_delivery_id
+from palaver.core.ids import DeliveryId, PersonId, new_delivery_id
 from palaver.core.text import make_storable
 from palaver.core.texts import chat_language, load_text, store_text, translate
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
@@ -24,6 +24,7 @@ from palaver.sessions.delivery import (
     MAX_RETRY_DELAY,
     AccountKey,
     Address,
+    Button,
     Delivery,
     DeliveryKind,
     DeliveryPart,
@@ -35,10 +36,6 @@ from palaver.sessions.events import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.core.ids import PersonId
-    from palaver.sessions.delivery import Button
 
 
 _UNREACHABLE = "This address can no longer be reached: {reason}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Work, Write
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.operation import Page, R, check_count, operation
 from palaver.core.text import is_storable
@@ -14,7 +14,6 @@ from palaver.sessions import delivery_queries
 from palaver.sessions.view.scope import ViewPart
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction, Work
     from palaver.sessions.delivery import DeliveryStatus
 
 

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import (
+    AgentEvent,
+    AgentRequest,
     ModelCall,
     ReasoningDelta,
     TextDelta,
+    Tool,
     ToolCall,
     ToolFailed,
     ToolResult,
@@ -38,8 +41,6 @@ from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-
-    from palaver.agent.base import AgentEvent, AgentRequest, Tool
 
 
 HELP = """\

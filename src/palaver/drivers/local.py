@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.base import (
     CUT_OFF_NOTICE,
+    AgentEvent,
+    AgentRequest,
     ModelCall,
     Notice,
     ReasoningDelta,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 
     from xllamacpp import Server
 
-    from palaver.agent.base import AgentEvent, AgentRequest
 
 LOCAL_MODEL: Final = "local"
 INSTALL_COMMAND: Final = "pip install 'palaver[local]'"

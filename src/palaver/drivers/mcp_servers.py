@@ -12,14 +12,13 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import Notice
+from palaver.agent.base import Notice, Tool
 from palaver.agent.toolsets import mark_collisions
 from palaver.sessions.turn import NoticeCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from palaver.agent.base import Tool
     from palaver.config.agent_rules import McpServer
     from palaver.drivers.mcp import McpConnection
 

@@ -12,11 +12,12 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import RetryPolicy, make_fallback_notice
+from palaver.agent.base import Agent, AgentEvent, AgentRequest, RetryPolicy, Sleep, Tool, make_fallback_notice
 from palaver.core.errors import AgentError, AgentRejected, ConfigError, InvalidInput
 from palaver.drivers.mcp_servers import McpServers
 from palaver.drivers.providers import (
     KNOWN_PROVIDERS,
+    ModelName,
     ModelPrices,
     Timeouts,
     add_environment_keys,
@@ -28,11 +29,9 @@ from palaver.drivers.providers import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from palaver.agent.base import Agent, AgentEvent, AgentRequest, Sleep, Tool
     from palaver.config.agent_rules import AgentProfile
     from palaver.config.budget_rules import TokenPrice
     from palaver.drivers.model_clients import ModelClients
-    from palaver.drivers.providers import ModelName
     from palaver.drivers.tool_loop import ToolLoop
 
 MAX_TOOL_ROUNDS = 25  # in one turn

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from palaver.drivers.providers import OLLAMA, check_reachable, is_loopback_url
+from palaver.drivers.providers import OLLAMA, ModelName, Timeouts, check_reachable, is_loopback_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pydantic_ai.providers import Provider as ModelProvider
 
     from palaver.config.agent_rules import Provider
-    from palaver.drivers.providers import ModelName, Timeouts
 
 _DUMMY_KEY = "none"  # for servers without keys, because the client insists on sending one
 

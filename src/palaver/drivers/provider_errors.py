@@ -28,12 +28,11 @@ from pydantic_ai.exceptions import (
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
 from palaver.core.logs import remove_secrets
 from palaver.core.texts import Text, say, say_count
-from palaver.drivers.providers import OLLAMA, explain_api_key, explain_invalid_address, get_provider_title
+from palaver.drivers.providers import OLLAMA, ModelName, explain_api_key, explain_invalid_address, get_provider_title
 from palaver.sessions.turn import FailureCode
 
 if TYPE_CHECKING:
     from palaver.config.agent_rules import Provider
-    from palaver.drivers.providers import ModelName
 
 # pydantic-ai's own exceptions, and what the clients raise for an address that can't be used and for an answer that
 # violates the protocol.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import TextDelta
-from palaver.config.budget_rules import FREE
+from palaver.agent.base import AgentEvent, AgentRequest, TextDelta, Tool
+from palaver.config.budget_rules import FREE, TokenPrice
 from palaver.core.errors import AgentRejected, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-
-    from palaver.agent.base import AgentEvent, AgentRequest, Tool
-    from palaver.config.budget_rules import TokenPrice
 
 
 class SingleModelAgent:

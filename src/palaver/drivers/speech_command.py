@@ -15,13 +15,14 @@ import os
 import signal
 from typing import TYPE_CHECKING, Final
 
-from palaver.agent.base import ModelCall
+from palaver.agent.base import CallMeter, ModelCall
 from palaver.config.budget_rules import FREE
 from palaver.core.errors import AgentRejected, AgentUnavailable
 from palaver.core.text import make_storable
 from palaver.sessions.speech import (
     MAX_TRANSCRIPT_CHARS,
     TOKENS_PER_SPOKEN_CHAR,
+    Recording,
     SpokenAudio,
     UnsupportedFileType,
     detect_media_type,
@@ -32,8 +33,6 @@ from palaver.sessions.usage import CostStatus, TurnUsage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.agent.base import CallMeter
-    from palaver.sessions.speech import Recording
 
 COMMAND_SECONDS: Final = 300.0
 END_SECONDS: Final = 5.0  # for a program that was ended

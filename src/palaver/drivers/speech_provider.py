@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
-from palaver.agent.base import ModelCall
+from palaver.agent.base import CallMeter, HeldCall, ModelCall
 from palaver.config.budget_rules import MIN_MAX_TOKENS
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable
 from palaver.core.logs import remove_secrets
 from palaver.core.text import make_storable
-from palaver.drivers.providers import explain_api_key, explain_invalid_address, get_provider_title, is_loopback_url
+from palaver.drivers.providers import (
+    ModelName,
+    ModelPrices,
+    explain_api_key,
+    explain_invalid_address,
+    get_provider_title,
+    is_loopback_url,
+)
 from palaver.sessions.speech import (
     MAX_TRANSCRIPT_CHARS,
     TOKENS_PER_AUDIO_SECOND,
     TOKENS_PER_SPOKEN_CHAR,
+    Recording,
     SpokenAudio,
     estimate_audio_tokens,
 )
@@ -28,10 +36,7 @@ from palaver.sessions.usage import TurnUsage
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.agent.base import CallMeter, HeldCall
     from palaver.config.agent_rules import Provider, SpeechRules
-    from palaver.drivers.providers import ModelName, ModelPrices
-    from palaver.sessions.speech import Recording
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 CONNECT_SECONDS: Final = 10.0

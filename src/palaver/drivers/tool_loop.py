@@ -17,8 +17,12 @@ from pydantic_ai.messages import (
     BinaryContent,
     ImageUrl,
     InstructionPart,
+    ModelMessage,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
+    ModelResponsePart,
+    ModelResponseStreamEvent,
     PartDeltaEvent,
     PartStartEvent,
     SystemPromptPart,
@@ -29,6 +33,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
     ToolCallPartDelta,
     ToolReturnPart,
+    UserContent,
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestParameters
@@ -38,10 +43,16 @@ from pydantic_ai.tools import ToolDefinition
 from palaver.agent.base import (
     CUT_OFF_NOTICE,
     TOKENS_PER_IMAGE,
+    AgentEvent,
+    AgentRequest,
+    HeldCall,
     ModelCall,
     Notice,
     ReasoningDelta,
+    RetryPolicy,
+    Sleep,
     TextDelta,
+    Tool,
     ToolCall,
     ToolFailed,
     ToolResult,
@@ -61,15 +72,6 @@ from palaver.sessions.usage import CostStatus, TurnUsage
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from pydantic_ai.messages import (
-        ModelMessage,
-        ModelRequestPart,
-        ModelResponsePart,
-        ModelResponseStreamEvent,
-        UserContent,
-    )
-
-    from palaver.agent.base import AgentEvent, AgentRequest, HeldCall, RetryPolicy, Sleep, Tool
     from palaver.drivers.model_clients import ModelClients
     from palaver.drivers.provider_errors import Failure
     from palaver.drivers.providers import ModelName, ModelPrices

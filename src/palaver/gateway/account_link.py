@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
-from palaver.core.errors import LeaseLost
+from palaver.core.errors import LeaseLost, SendRejected
 from palaver.core.texts import edit_text
-from palaver.delivery.model import Capabilities
-from palaver.sessions.inbound import Inbound
+from palaver.delivery.model import Capabilities, LinkingPrompt
+from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from palaver.core.errors import SendRejected
     from palaver.core.source import Platform
     from palaver.delivery.accounts_table import Fence
     from palaver.delivery.adapter import Adapter
-    from palaver.delivery.model import LinkingPrompt
     from palaver.inbox import Inbox
     from palaver.sessions.delivery import AccountKey
-    from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
 
 class SentMessages(Protocol):

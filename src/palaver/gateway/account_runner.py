@@ -15,24 +15,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.core.background import create_lease_owner, is_owner_dead
-from palaver.core.clock import to_micros
-from palaver.core.engines.base import Write
+from palaver.core.clock import Clock, to_micros
+from palaver.core.engines.base import Transaction, Write
 from palaver.core.errors import AccountRefused, ConnectionLost, LeaseLost, PalaverError, StoreError
 from palaver.core.tasks import wait_for_event
 from palaver.core.texts import say
 from palaver.delivery import accounts_table as platform_accounts
-from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
-from palaver.gateway.account_link import ConnectionEvents
+from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
+from palaver.gateway.account_link import ConfiguredAccount, ConnectionEvents, ConnectionLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.core.clock import Clock
-    from palaver.core.engines.base import Transaction
     from palaver.delivery.accounts_table import Fence
     from palaver.delivery.adapter import AccountInfo, Adapter
-    from palaver.delivery.model import LinkingPrompt
-    from palaver.gateway.account_link import ConfiguredAccount, ConnectionLink
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.store import SessionStore
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.profiles import check_model_choice
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, StoreClosed
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.text import make_storable
@@ -34,20 +34,15 @@ from palaver.sessions import (
     usage_table,
 )
 from palaver.sessions.conversations import build_person_source
-from palaver.sessions.inbound import Inbound, Outcome
+from palaver.sessions.inbound import Inbound, Outcome, Receipt
 from palaver.sessions.message import Message, join_text_parts
-from palaver.sessions.turn import BusyPolicy
+from palaver.sessions.turn import BusyPolicy, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Sequence
-
-    from palaver.core.engines.base import Transaction
     from palaver.gateway.gateway import Gateway
     from palaver.media.attachments import Attachments
     from palaver.people.model import Person, SignedInPerson
-    from palaver.sessions.inbound import Receipt
     from palaver.sessions.model import Session
-    from palaver.sessions.turn import Turn
     from palaver.sessions.usage import TurnUsage
 
 MAX_MESSAGES = 2000  # in one call

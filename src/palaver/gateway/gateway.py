@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.profiles import CurrentSettings, keep_profile_toolsets
-from palaver.core.engines.base import Read
+from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import StoreError
 from palaver.core.operation import AsyncRunner
 from palaver.core.source import Platform
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from palaver.agent.base import Agent
     from palaver.agent.toolsets import Toolset
     from palaver.config.agent_rules import AgentProfile, TurnRules, WebToolRules
-    from palaver.core.engines.base import Transaction
     from palaver.delivery.adapter import Adapter
     from palaver.gateway.account_runner import ConnectionTiming
     from palaver.media.attachments import Attachments

@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.errors import LeaseLost
 from palaver.core.tasks import cancel_tasks, wait_for_event
 from palaver.inbox.registry import REGISTRY
-from palaver.sessions.inbound import Inbound
+from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from palaver.delivery.adapter import AccountLink
-    from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
     OnAccepted = Callable[[AnyUpdate, Receipt], Awaitable[None]]
 

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from palaver.core.background import is_owner_dead, run_poll_loop
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import AccountNotConnected, AccountNotRunning, LeaseLost, NotFound, PalaverError, StoreError
 from palaver.core.tasks import cancel_tasks
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.health import list_live_platforms
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
-from palaver.gateway.account_link import ConnectionLink
+from palaver.gateway.account_link import ConfiguredAccount, ConnectionLink, SentMessages
 from palaver.gateway.account_runner import (
     AccountLeases,
     AccountRunner,
+    Connection,
     ConnectionTiming,
     apply_account_info,
     describe_connection_error,
@@ -28,12 +29,9 @@ from palaver.gateway.account_runner import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.source import Platform
     from palaver.delivery.accounts_table import AccountRow
     from palaver.delivery.adapter import AccountInfo, Adapter, WebhookRequest, WebhookResponse
-    from palaver.gateway.account_link import ConfiguredAccount, SentMessages
-    from palaver.gateway.account_runner import Connection
     from palaver.inbox import Inbox
     from palaver.live.feed import Feed
     from palaver.sessions.delivery import AccountKey

@@ -21,24 +21,29 @@ from typing import TYPE_CHECKING, Final
 from palaver.accounts import access, sender_merge
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import ConnectionLost, InvalidInput, PalaverError, StoreError
 from palaver.core.fair_slots import FairSlots
 from palaver.inbox.receipts import add_lines, find_duplicate
 from palaver.sessions.export import DocumentFormat
-from palaver.sessions.speech import MAX_FILE_BYTES, MAX_FILES_PER_MESSAGE, AttachmentTooLarge, format_bracketed_name
+from palaver.sessions.speech import (
+    MAX_FILE_BYTES,
+    MAX_FILES_PER_MESSAGE,
+    Attachment,
+    AttachmentTooLarge,
+    Transcript,
+    format_bracketed_name,
+)
 from palaver.transfer.documents import Documents, make_file_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from palaver.agent.profiles import CurrentSettings
-    from palaver.core.engines.base import Transaction
     from palaver.inbox.speech import Speech
     from palaver.media.attachments import Attachments
     from palaver.people.model import Person
     from palaver.sessions.inbound import ExportRequest, Inbound, InboundFile, Receipt
-    from palaver.sessions.speech import Attachment, Transcript
     from palaver.sessions.store import SessionStore
 
 

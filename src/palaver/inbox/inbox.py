@@ -11,8 +11,8 @@ from palaver.commands.command import CommandCall, MessageCall
 from palaver.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write, write_key
-from palaver.core.errors import InvalidInput, InvalidMessage
+from palaver.core.engines.base import Read, Transaction, Write, write_key
+from palaver.core.errors import InvalidInput, InvalidMessage, PalaverError
 from palaver.core.fair_slots import FairSlots
 from palaver.core.text import is_storable
 from palaver.delivery import accounts_table as platform_cursors
@@ -33,7 +33,7 @@ from palaver.inbox.registry import REGISTRY
 from palaver.inbox.updates import ButtonHandler, Checkpoint, UpdateHandler
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes
-from palaver.sessions.inbound import ButtonPressed, Inbound, Outcome, Receipt
+from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Cursor, Inbound, Outcome, Receipt
 from palaver.sessions.indexer import MAX_CATCH_UP_SECONDS, catch_up_index
 from palaver.sessions.message import MAX_MESSAGE_CHARS, describe_too_long
 from palaver.sessions.search_table import PendingScope
@@ -42,14 +42,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from palaver.agent.profiles import CurrentSettings
-    from palaver.core.engines.base import Transaction
-    from palaver.core.errors import PalaverError
     from palaver.core.source import Platform, SessionSource
     from palaver.delivery.accounts_table import Fence
     from palaver.inbox.speech import Speech
     from palaver.media.attachments import Attachments
     from palaver.sessions.delivery import AccountKey
-    from palaver.sessions.inbound import AnyUpdate, Cursor
     from palaver.sessions.store import SessionStore
 
     Call = CommandCall | MessageCall | None

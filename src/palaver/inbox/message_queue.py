@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.accounts import access
 from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import Conflict
+from palaver.core.engines.base import Conflict, Transaction
 from palaver.core.errors import ChatNotReachable
-from palaver.core.source import ChatType
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import say
 from palaver.delivery import chat_moves, notices
 from palaver.delivery.chat_posts import list_unanswered_posts
@@ -29,22 +29,18 @@ from palaver.sessions import (
 )
 from palaver.sessions.conversations import explain_automatic_start
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS
-from palaver.sessions.inbound import Outcome, Receipt, ReplyTo, find_delivery_address
+from palaver.sessions.inbound import Inbound, Outcome, Receipt, ReplyTo, find_delivery_address
 from palaver.sessions.quoted_messages import MAX_CONTEXT_MESSAGES, choose_context, limit_context
 from palaver.sessions.speech import add_attachments, format_bracketed_name
 from palaver.sessions.turn import ALBUM_ID_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from datetime import datetime
 
     from palaver.agent.profiles import CurrentSettings
     from palaver.config.agent_rules import TurnRules
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey, TurnId
-    from palaver.core.source import Platform, SessionSource
     from palaver.people.model import Person
-    from palaver.sessions.inbound import Inbound
     from palaver.sessions.model import RecordedMessage
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow

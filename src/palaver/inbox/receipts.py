@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.clock import format_time
@@ -26,21 +26,17 @@ from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice_to_address
 from palaver.people import table as people
 from palaver.sessions import inbound_table as inbound_messages, table as sessions
-from palaver.sessions.inbound import SECRET_FACT, Outcome, Receipt
+from palaver.sessions.inbound import SECRET_FACT, Inbound, Outcome, Receipt
 from palaver.sessions.message import Message, check_message_parts, join_text_parts
 from palaver.sessions.message_edits import MessagePlace
 from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, build_replied_message
 from palaver.sessions.speech import find_attachment_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from palaver.agent.profiles import CurrentSettings
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
     from palaver.sessions.delivery import AccountKey
-    from palaver.sessions.inbound import Inbound
 
 
 _STORED_FIELDS = ("session_id", "session_key", "turn_id", "seq", "reply")

@@ -15,28 +15,25 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import AgentError, InvalidInput, LimitReached, PalaverError, SpeechUnavailable, StoreError
 from palaver.core.tasks import BackgroundTasks
 from palaver.core.texts import say
-from palaver.drivers.speech import choose_speaker, choose_transcriber
+from palaver.drivers.speech import Speaker, Transcriber, choose_speaker, choose_transcriber
 from palaver.money import calls_table as call_records
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions
-from palaver.sessions.speech import Recording, Transcript, make_spoken_text, split_spoken_text
+from palaver.sessions.speech import Attachment, Recording, SpokenAudio, Transcript, make_spoken_text, split_spoken_text
 from palaver.turns.side_work import SideWork
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from palaver.config.agent_rules import AgentProfile
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.drivers.speech import Speaker, Transcriber
     from palaver.media.attachments import Attachments
     from palaver.money.meter import BudgetMeter, Budgets
     from palaver.people.model import Person, Principal
-    from palaver.sessions.speech import Attachment, SpokenAudio
     from palaver.sessions.store import SessionStore
 
 MAX_RUNNING: Final = 4  # calls of engines in this process

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.accounts import access
 from palaver.agent import profiles
 from palaver.agent.base import AgentRequest, Notice, ReasoningDelta, TextDelta, UsageReport
-from palaver.agent.profiles import check_model_choice
+from palaver.agent.profiles import TurnChoices, check_model_choice
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
@@ -30,11 +30,14 @@ from palaver.core.engines.base import Read, Write
 from palaver.core.errors import LimitReached, NotSignedIn, PalaverError, StoreError, TooManyAttempts
 from palaver.inbox.temporary_request import (
     TEMPORARY_INSTRUCTIONS,
+    ModelMessage,
+    TemporaryEvent,
+    TemporaryQuestion,
     build_question_messages,
     iterate_smaller,
     keep_newest,
 )
-from palaver.money.meter import PROFILE_KEY
+from palaver.money.meter import PROFILE_KEY, BudgetMeter
 from palaver.people import table as people
 from palaver.sessions.context import build_session_context
 from palaver.sessions.conversations import build_person_source
@@ -43,19 +46,15 @@ from palaver.sessions.turn import InterruptReason, TurnState
 from palaver.sessions.usage import TurnUsage
 from palaver.turns.answer_end import AnswerEnded, explain_error, explain_failure, explain_interruption
 from palaver.turns.compaction import OMITTED_NOTICE, run_until_short_enough
-from palaver.turns.request_builder import build_instructions, find_turn_choices
+from palaver.turns.request_builder import RunDependencies, build_instructions, find_turn_choices
 from palaver.turns.side_work import SideWork, record_side_usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from palaver.agent.profiles import TurnChoices
     from palaver.core.ids import PersonId
-    from palaver.inbox.temporary_request import ModelMessage, TemporaryEvent, TemporaryQuestion
-    from palaver.money.meter import BudgetMeter
     from palaver.people.model import Person
     from palaver.people.table import PersonRow
-    from palaver.turns.request_builder import RunDependencies
 
 MAX_UNREAD_EVENTS: Final = 100  # an agent that is faster than its reader waits
 FILLED_PERCENT: Final = 70  # of the context window, with which a long conversation is sent

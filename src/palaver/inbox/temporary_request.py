@@ -5,6 +5,7 @@ The surface that shows the conversation is the only place that has it, so each q
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -23,9 +24,9 @@ from palaver.turns.answer_end import AnswerEnded
 from palaver.turns.compaction import OMITTED_NOTICE, SHORTENED_NOTICE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    ModelMessage = Mapping[str, Any]
+ModelMessage = Mapping[str, Any]
 
 # What a reader of an answer gets: its text as it grows, notices, and its end as the last one.
 TemporaryEvent = TextDelta | ReasoningDelta | Notice | AnswerEnded

@@ -11,15 +11,22 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import access, sender_merge
 from palaver.accounts.commands import LINK, link_account
-from palaver.commands.runner import CommandRejected
+from palaver.commands.runner import CommandRejected, CommandRunner
 from palaver.core.clock import to_micros
-from palaver.core.errors import NotAllowed, NothingToDo, SessionNotFound
+from palaver.core.errors import NotAllowed, NothingToDo, PalaverError, SessionNotFound
 from palaver.core.ids import SessionId
 from palaver.core.text import strip_markdown
 from palaver.core.texts import say
 from palaver.delivery import accounts_table as platform_accounts, chat_moves, table as deliveries
 from palaver.delivery.notices import send_notice_to_address
-from palaver.inbox.receipts import find_duplicate, find_received, find_sender, save_receipt, translate_receipt
+from palaver.inbox.receipts import (
+    ReceivedMessage,
+    find_duplicate,
+    find_received,
+    find_sender,
+    save_receipt,
+    translate_receipt,
+)
 from palaver.jobs import table as jobs
 from palaver.jobs.commands import JOBS, confirm_job, reject_job
 from palaver.people.sender_ids import FOLDED_PLATFORMS
@@ -31,10 +38,12 @@ from palaver.sessions import (
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.delivery import Address, Button
+from palaver.sessions.delivery import AccountKey, Address, Button
 from palaver.sessions.events import EventKind
 from palaver.sessions.inbound import (
+    ButtonPressed,
     ChatMoved,
+    Cursor,
     Inbound,
     MembersChanged,
     MessageDeleted,
@@ -54,14 +63,9 @@ if TYPE_CHECKING:
 
     from palaver.agent.profiles import CurrentSettings
     from palaver.commands.command import CommandCall
-    from palaver.commands.runner import CommandRunner
     from palaver.core.engines.base import Transaction
-    from palaver.core.errors import PalaverError
     from palaver.delivery.accounts_table import Fence
-    from palaver.inbox.receipts import ReceivedMessage
     from palaver.people.model import Person
-    from palaver.sessions.delivery import AccountKey
-    from palaver.sessions.inbound import ButtonPressed, Cursor
     from palaver.sessions.message_edits import MessagePlace
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow

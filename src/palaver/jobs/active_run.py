@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from palaver.core.engines.base import Write
+from palaver.core.engines.base import Engine, Transaction, Work, Write
 from palaver.core.errors import InvalidInput, NothingToDo
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.texts import say
 from palaver.jobs import runs_table as job_runs, table as jobs
-from palaver.jobs.model import SILENT_ANSWER, JobRunKind
+from palaver.jobs.model import SILENT_ANSWER, JobRun, JobRunKind
 from palaver.sessions.context import quote_chat_text
 from palaver.sessions.targets import parse_target
 from palaver.sessions.turn import JOB_RUN_KEY
@@ -23,9 +23,7 @@ from palaver.sessions.turn import JOB_RUN_KEY
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from palaver.core.engines.base import Engine, Transaction, Work
     from palaver.core.source import SessionSource
-    from palaver.jobs.model import JobRun
     from palaver.jobs.table import JobRow
     from palaver.people.model import Principal
     from palaver.sessions.turn_leases import TurnLease

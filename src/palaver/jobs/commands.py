@@ -15,6 +15,8 @@ from palaver.commands.command import (
     WRITE,
     BadArguments,
     Command,
+    CommandAction,
+    CommandCall,
     CommandReply,
     CommandScopes,
     read_action,
@@ -27,16 +29,23 @@ from palaver.core.texts import join_texts, say
 from palaver.jobs import descriptions, service as job_service, wire
 from palaver.jobs.cron import join_words
 from palaver.jobs.fields import JobEnvironment
-from palaver.jobs.model import DEFAULT_CHOICE, JOB_FIELDS, MAX_JOB_NAME_CHARS, JobDraft
+from palaver.jobs.model import (
+    DEFAULT_CHOICE,
+    JOB_FIELDS,
+    MAX_JOB_NAME_CHARS,
+    JobDetails,
+    JobDraft,
+    JobPreview,
+    JobRun,
+    JobSummary,
+)
 from palaver.people import table as people
 from palaver.sessions.inbound import find_delivery_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.commands.command import CommandAction, CommandCall
     from palaver.commands.context import CommandContext
-    from palaver.jobs.model import JobDetails, JobPreview, JobRun, JobSummary
     from palaver.jobs.service import Jobs
 
 MAX_LISTED_JOBS: Final = 30

@@ -5,18 +5,18 @@ Where other people read the answers, only the jobs that were made in that chat e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from palaver.agent.toolsets import is_personal_lane_in_group
-from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.clock import Clock, to_micros
+from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.operation import TransactionRunner
-from palaver.core.source import PLATFORMS_WITHOUT_CHATS
+from palaver.core.source import PLATFORMS_WITHOUT_CHATS, SessionSource
 from palaver.jobs import table as jobs
-from palaver.jobs.fields import list_grantable_toolsets
+from palaver.jobs.fields import JobEnvironment, list_grantable_toolsets
 from palaver.jobs.proposals import ask_person
 from palaver.jobs.service import Jobs
 from palaver.people import table as people
@@ -26,12 +26,6 @@ from palaver.sessions.delivery import Address
 from palaver.sessions.target_resolution import hide_chat_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.core.clock import Clock
-    from palaver.core.engines.base import Engine, Transaction
-    from palaver.core.source import SessionSource
-    from palaver.jobs.fields import JobEnvironment
     from palaver.jobs.model import JobDetails, JobDraft, JobProposal, JobSummary
     from palaver.people.model import Principal
     from palaver.sessions.table import SessionRow

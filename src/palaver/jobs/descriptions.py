@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 from palaver.core.texts import join_texts, say, say_count
-from palaver.jobs.model import CostBasis, JobResult, JobRunKind, JobRunState, JobState, list_labeled_fields
-from palaver.sessions.delivery import DeliveryState
+from palaver.jobs.model import (
+    CostBasis,
+    Job,
+    JobPreview,
+    JobResult,
+    JobRun,
+    JobRunKind,
+    JobRunState,
+    JobState,
+    LastRun,
+    list_labeled_fields,
+)
+from palaver.sessions.delivery import DeliveryState, DeliveryStatus
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from palaver.jobs.model import Job, JobPreview, JobRun, LastRun
-    from palaver.sessions.delivery import DeliveryStatus
 
 
 _BASIS_WORDS: Final = {

@@ -18,11 +18,21 @@ from palaver.core.texts import say
 from palaver.delivery.reachable_chats import Origin
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.cron import parse_cron
-from palaver.jobs.fields import FieldChecker, describe_target
-from palaver.jobs.model import CostBasis, JobDetails, JobDraft, JobPreview, JobProposal, JobState, NamedItem
+from palaver.jobs.fields import FieldChecker, JobEnvironment, describe_target
+from palaver.jobs.model import (
+    CostBasis,
+    Job,
+    JobDetails,
+    JobDraft,
+    JobFields,
+    JobPreview,
+    JobProposal,
+    JobState,
+    NamedItem,
+)
 from palaver.jobs.schedule import Schedule, describe_schedule, iterate_slots, list_next_slots, read_schedule
 from palaver.people import table as people
-from palaver.people.model import Role
+from palaver.people.model import Person, Principal, Role
 from palaver.sessions import table as sessions
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
@@ -32,10 +42,7 @@ if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.core.source import SessionSource
-    from palaver.jobs.fields import JobEnvironment
-    from palaver.jobs.model import Job, JobFields
     from palaver.jobs.table import JobRow
-    from palaver.people.model import Person, Principal
 
 
 SHOWN_SLOTS: Final = 3

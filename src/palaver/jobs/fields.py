@@ -16,11 +16,18 @@ from palaver.agent.toolsets import HISTORY_TOOLSET, MEMORY_TOOLSET
 from palaver.core.clock import check_timezone, to_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import check_count
-from palaver.core.source import ChatType, Platform
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.core.titles import clean_long_text
-from palaver.delivery.reachable_chats import LOCAL_FILE, ChatKind, list_reachable_chats, resolve_chat
+from palaver.delivery.reachable_chats import (
+    LOCAL_FILE,
+    ChatKind,
+    Origin,
+    ReachableChat,
+    list_reachable_chats,
+    resolve_chat,
+)
 from palaver.jobs.model import (
     DEFAULT_CHOICE,
     JOB_FIELDS,
@@ -28,10 +35,12 @@ from palaver.jobs.model import (
     MAX_PROMPT_CHARS,
     MAX_REPEAT,
     MAX_TARGETS,
+    Job,
+    JobDraft,
     JobFields,
     NamedItem,
 )
-from palaver.jobs.schedule import format_schedule, parse_schedule, read_schedule
+from palaver.jobs.schedule import Schedule, format_schedule, parse_schedule, read_schedule
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.targets import parse_target
 
@@ -42,10 +51,6 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentInfo, ModelPrices
     from palaver.config.agent_rules import AgentProfile, TurnRules
     from palaver.core.engines.base import Transaction
-    from palaver.core.source import SessionSource
-    from palaver.delivery.reachable_chats import Origin, ReachableChat
-    from palaver.jobs.model import Job, JobDraft
-    from palaver.jobs.schedule import Schedule
     from palaver.people.model import Person, Principal, Role
     from palaver.sessions.context import Redactor
     from palaver.sessions.gateway_config import GatewayConfig

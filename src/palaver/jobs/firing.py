@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
@@ -21,8 +21,8 @@ from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import say
 from palaver.jobs import run_end, runs_table as job_runs, table as jobs
-from palaver.jobs.model import NO_ACCESS_REASON, JobRunKind, JobRunState, JobState
-from palaver.jobs.schedule import get_period, iterate_slots, read_schedule
+from palaver.jobs.model import NO_ACCESS_REASON, Job, JobRunKind, JobRunState, JobState
+from palaver.jobs.schedule import Schedule, get_period, iterate_slots, read_schedule
 from palaver.people.model import Role
 from palaver.sessions import (
     activity_table as auto_titles,
@@ -39,13 +39,10 @@ from palaver.sessions.turn import JOB_RUN_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import ProjectId
-    from palaver.jobs.model import Job
     from palaver.jobs.runs_table import RunRow
-    from palaver.jobs.schedule import Schedule
     from palaver.jobs.table import JobRow
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.table import SessionRow

@@ -13,7 +13,7 @@ from palaver.core.texts import Text, change_text, join_texts, say
 from palaver.delivery import table as deliveries
 from palaver.jobs import table as jobs
 from palaver.jobs.descriptions import MONTHS, NO_RUN, NONE, WEEKDAYS
-from palaver.jobs.model import MAX_JOB_NAME_CHARS, format_cost_per_day, list_labeled_fields
+from palaver.jobs.model import MAX_JOB_NAME_CHARS, JobFields, JobProposal, format_cost_per_day, list_labeled_fields
 from palaver.sessions import log_table as events
 from palaver.sessions.context import clean_chat_text
 from palaver.sessions.delivery import Button, DeliveryKind
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.jobs.model import JobFields, JobProposal
     from palaver.jobs.table import JobRow
     from palaver.sessions.turn_leases import TurnLease
 

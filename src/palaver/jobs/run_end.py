@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +29,9 @@ from palaver.jobs.model import (
     NO_ACCESS_REASON,
     PAUSE_AFTER_FAILURES,
     SILENT_ANSWER,
+    Job,
     JobResult,
+    JobRun,
     JobRunKind,
     JobRunState,
     JobState,
@@ -43,10 +45,8 @@ from palaver.sessions.turn import InterruptReason, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from palaver.core.engines.base import Transaction
-    from palaver.jobs.model import Job, JobRun
     from palaver.jobs.runs_table import RunRow
     from palaver.jobs.table import JobRow
     from palaver.sessions.gateway_config import GatewayConfig

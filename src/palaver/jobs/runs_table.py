@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import JobRunning
 from palaver.core.ids import new_job_run_id
 from palaver.core.text import make_storable
-from palaver.jobs.model import JobRun, JobRunKind, JobRunState, LastRun
+from palaver.jobs.model import JobResult, JobRun, JobRunKind, JobRunState, LastRun
 from palaver.sessions import delivery_queries, turn_leases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.jobs.model import JobResult
     from palaver.jobs.table import JobRow
     from palaver.sessions.turn_leases import TurnLease
 

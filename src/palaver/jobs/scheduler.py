@@ -9,23 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.background import run_poll_loop
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, StoreError
 from palaver.jobs import firing, run_end, runs_table as job_runs, table as jobs
 from palaver.jobs.firing import StartAttempt, StartOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
-    from palaver.core.engines.base import Transaction
     from palaver.jobs.table import JobRow
     from palaver.live.feed import Feed
     from palaver.sessions.store import SessionStore

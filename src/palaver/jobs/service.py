@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.clock import Clock, to_micros
+from palaver.core.engines.base import Read, Transaction, Work, Write
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
-from palaver.core.operation import Operations, Page, WriteThenWork, check_count, operation
+from palaver.core.operation import AsyncRunner, Operations, Page, WriteThenWork, check_count, operation
 from palaver.core.source import Platform, SessionSource
 from palaver.core.texts import say
 from palaver.jobs import proposals, runs_table as job_runs, table as jobs
@@ -32,12 +32,31 @@ from palaver.jobs.editor import (
     has_proposal,
     make_origin,
 )
-from palaver.jobs.fields import DEFAULT_TOOLSETS, get_person_timezone, list_grantable_toolsets, list_targets
-from palaver.jobs.model import CostBasis, JobDetails, JobOptions, JobProposal, JobRunKind, JobState, JobSummary
+from palaver.jobs.fields import (
+    DEFAULT_TOOLSETS,
+    JobEnvironment,
+    get_person_timezone,
+    list_grantable_toolsets,
+    list_targets,
+)
+from palaver.jobs.model import (
+    CostBasis,
+    Job,
+    JobDetails,
+    JobDraft,
+    JobOptions,
+    JobPreview,
+    JobProposal,
+    JobRun,
+    JobRunKind,
+    JobState,
+    JobSummary,
+    LastRun,
+)
 from palaver.jobs.schedule import describe_schedule, read_schedule
-from palaver.jobs.table import ALL_PIECES
+from palaver.jobs.table import ALL_PIECES, JobRow
 from palaver.sessions import inbound_table as inbound_messages, turns_table as turns
-from palaver.sessions.deletions import build_deletion
+from palaver.sessions.deletions import HiddenRow, build_deletion
 from palaver.sessions.inbound import Inbound
 from palaver.sessions.turn import StopRequest
 
@@ -46,14 +65,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.agent.base import ModelPrices
-    from palaver.core.clock import Clock
-    from palaver.core.engines.base import Transaction, Work
-    from palaver.core.operation import AsyncRunner
-    from palaver.jobs.fields import JobEnvironment
-    from palaver.jobs.model import Job, JobDraft, JobPreview, JobRun, LastRun
-    from palaver.jobs.table import JobRow
     from palaver.people.model import Principal
-    from palaver.sessions.deletions import HiddenRow
 
 R = TypeVar("R")
 

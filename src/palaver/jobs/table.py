@@ -1,4 +1,4 @@
-"""Jobs: prompts that run on a schedule, each on behalf of one person. Deleting is in `job_deletion.py`.
+"""Jobs: prompts that run on a schedule, each on behalf of one person.
 
 Always true, by unique indexes and checks: a person has one job of a name, and only an active job has a next slot. A
 slot is passed by `advance` alone, which changes nothing if the job's slot is no longer the one that its caller saw;
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros_or_none, to_micros
 from palaver.core.columns import Columns, insert_row, update_row
-from palaver.core.engines.base import fetch_number, fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_number, fetch_value
 from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
-from palaver.core.ids import new_job_id
-from palaver.core.source import encode_source
+from palaver.core.ids import PersonId, new_job_id
+from palaver.core.source import SessionSource, encode_source
 from palaver.core.text import is_storable, make_name_key
 from palaver.core.texts import say
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobFields, JobState
@@ -31,16 +31,12 @@ from palaver.people.person_data import (
     make_fields,
 )
 from palaver.sessions import deletion_table as session_deletion, table as sessions
-from palaver.sessions.deletions import SESSION_PIECES
+from palaver.sessions.deletions import SESSION_PIECES, Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.core.ids import PersonId
-    from palaver.core.source import SessionSource
-    from palaver.sessions.deletions import Pieces
     from palaver.sessions.turn_leases import TurnLease
 
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.agent.base import Tool
 from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
 from palaver.agent.toolsets import SCHEDULE_TOOLSET
-from palaver.jobs.model import JOB_FIELDS, JobDraft, format_cost_per_day, list_labeled_fields
+from palaver.jobs.model import (
+    JOB_FIELDS,
+    FieldDeclaration,
+    JobDraft,
+    JobProposal,
+    JobSummary,
+    format_cost_per_day,
+    list_labeled_fields,
+)
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:
@@ -19,7 +27,6 @@ if TYPE_CHECKING:
 
     from palaver.jobs.active_run import RunReports
     from palaver.jobs.conversation_jobs import ConversationJobs
-    from palaver.jobs.model import FieldDeclaration, JobProposal, JobSummary
 
 
 MAX_LISTED_JOBS: Final = 50

@@ -8,19 +8,21 @@ from palaver.core.wire import Doc, FormFieldJson, Time, TypedDict, build_json
 from palaver.jobs.model import (
     JOB_FIELDS,
     CostBasis,
+    JobDetails,
     JobFieldsJson,
+    JobOptions,
     JobPreview,
     JobResult,
+    JobRun,
     JobRunKind,
     JobRunState,
     JobState,
+    JobSummary,
 )
 from palaver.sessions.delivery import DeliveryState
 
 if TYPE_CHECKING:
     from decimal import Decimal
-
-    from palaver.jobs.model import JobDetails, JobOptions, JobRun, JobSummary
 
 
 class NamedItemJson(TypedDict):

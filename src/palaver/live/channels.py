@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import Read
 from palaver.core.errors import SessionNotFound, StoreError
-from palaver.core.ids import PersonId
+from palaver.core.ids import PersonId, TurnId
 from palaver.live.feed_events import (
     AnswerAssembly,
     DeliveryChanged,
@@ -32,7 +32,6 @@ from palaver.people.model import Principal, Role
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    from palaver.core.ids import TurnId
     from palaver.live.feed import Feed
     from palaver.sessions.delivery import DeliveryStatus
     from palaver.sessions.model import SessionSummary

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.background import run_poll_loop
-from palaver.core.engines.base import Read
+from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput, SessionNotFound, StoreError
 from palaver.live import follower as live_queries
 from palaver.live.channels import (
@@ -34,16 +34,14 @@ from palaver.live.channels import (
     SessionRemoved,
 )
 from palaver.live.feed_events import EventAppended
-from palaver.people.model import check_can_view_all
+from palaver.people.model import Principal, check_can_view_all
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.live.feed import Feed
     from palaver.live.follower import ChangedSession, DeletedSession
-    from palaver.people.model import Principal
     from palaver.sessions.model import SessionSummary
     from palaver.sessions.store import SessionStore
 

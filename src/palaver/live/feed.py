@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING
 
 from palaver.core.background import run_poll_loop
 from palaver.core.engines import sqlite_watch as sqlite_changes
-from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, Read
+from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, Read, Transaction, Watch
 from palaver.core.errors import StoreError
 from palaver.core.operation import check_count
 from palaver.live.follower import Follower
-from palaver.people.model import check_can_view_all
+from palaver.people.model import Principal, check_can_view_all
 from palaver.sessions import log_table as events, table as sessions, turns_table as turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from palaver.core.engines.base import Transaction, Watch
     from palaver.live.feed_events import FeedItem, LiveRun
-    from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
 
     ChangeListener = Callable[[frozenset[int] | None], None]

@@ -16,15 +16,13 @@ A turn that runs in this process, as followers read it from memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from palaver.sessions.draft import Draft, Piece, PieceKind, build_turn_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from palaver.agent.base import Notice
     from palaver.core.ids import TurnId
     from palaver.sessions.delivery import DeliveryStatus

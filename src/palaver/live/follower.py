@@ -6,9 +6,17 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import build_placeholders, fetch_value
-from palaver.core.ids import PersonId, SessionId
-from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, FeedItem, NoticeSent, TurnChanged
+from palaver.core.engines.base import Transaction, build_placeholders, fetch_value
+from palaver.core.ids import PersonId, SessionId, TurnId
+from palaver.live.feed_events import (
+    DeliveryChanged,
+    DraftGrew,
+    EventAppended,
+    FeedItem,
+    LiveRun,
+    NoticeSent,
+    TurnChanged,
+)
 from palaver.people import table as people
 from palaver.sessions import (
     delivery_queries,
@@ -19,22 +27,16 @@ from palaver.sessions import (
     turn_leases,
     turns_table as turns,
 )
-from palaver.sessions.delivery import DeliveryState
-from palaver.sessions.draft import START_POSITION, Position
+from palaver.sessions.delivery import DeliveryState, DeliveryStatus
+from palaver.sessions.draft import START_POSITION, Piece, Position
 from palaver.sessions.table import SELECT_SESSION, make_session_row
-from palaver.sessions.turn import TurnState
+from palaver.sessions.turn import Turn, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from palaver.core.engines.base import Transaction
-    from palaver.core.ids import TurnId
-    from palaver.live.feed_events import LiveRun
-    from palaver.sessions.delivery import DeliveryStatus
-    from palaver.sessions.draft import Piece
     from palaver.sessions.events import Event
     from palaver.sessions.model import SessionSummary
-    from palaver.sessions.turn import Turn
 
 
 PAGE_SIZE = 50  # events, or turns, in one read

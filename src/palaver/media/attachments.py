@@ -24,7 +24,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import AttachmentsUnavailable, ConfigError, InvalidInput, StoreFull
 from palaver.core.fair_slots import FairSlots
 from palaver.core.files import check_room, flush_folder
@@ -38,7 +38,7 @@ from palaver.media.documents.extraction import (
     TextExtractor,
     find_archive_type,
 )
-from palaver.people.model import check_can_view_all
+from palaver.people.model import Principal, check_can_view_all
 from palaver.sessions import table as sessions
 from palaver.sessions.context import quote_chat_text
 from palaver.sessions.deletions import PIECE_PAUSE_SECONDS
@@ -63,9 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
 
 

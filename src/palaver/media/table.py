@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import Row, Transaction, build_placeholders
 from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 from palaver.sessions.speech import Attachment, AttachmentNotFound, FileUsage, parse_attachment_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
 
 

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.commands.command import READ_AND_WRITE, BadArguments, Command, CommandReply, read_action, write_action
+from palaver.commands.command import (
+    READ_AND_WRITE,
+    BadArguments,
+    Command,
+    CommandCall,
+    CommandReply,
+    read_action,
+    write_action,
+)
 from palaver.commands.reply_text import escape_markdown, format_age, format_code, quote_text, shorten_text
 from palaver.core.errors import NotAllowed
 from palaver.core.texts import join_texts, say
-from palaver.memory.model import MemoryOrigin
+from palaver.memory.model import MemoryEntry, MemoryOrigin
 from palaver.memory.service import MemoryOperations
 
 if TYPE_CHECKING:
-    from palaver.commands.command import CommandCall
     from palaver.commands.context import CommandContext
-    from palaver.memory.model import MemoryEntry
 
 MAX_LISTED_MEMORIES = 20
 _MAX_LISTED_CHARS = 300  # of one memory

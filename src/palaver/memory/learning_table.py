@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import fetch_number, fetch_value
+from palaver.core.engines.base import Transaction, fetch_number, fetch_value
 from palaver.core.ids import PersonId
 from palaver.memory.model import MemoryTurnKind
 from palaver.people.person_data import EraseAt, Follows, PersonColumn
@@ -18,7 +18,6 @@ from palaver.people.person_data import EraseAt, Follows, PersonColumn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.core.engines.base import Transaction
 
 _MAX_AUTHORS = 20
 _FORGOTTEN_ERROR = "A memory from this conversation was forgotten."

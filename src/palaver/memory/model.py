@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from palaver.core.errors import InvalidInput
-from palaver.core.ids import MemoryId, PersonId  # noqa: TC001
+from palaver.core.ids import MemoryId, PersonId, SessionId  # noqa: TC001
 from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.sessions.search_text import MAX_QUERY_CHARS, split_query_words, split_words
@@ -25,7 +25,6 @@ from palaver.sessions.search_text import MAX_QUERY_CHARS, split_query_words, spl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from palaver.core.ids import SessionId
 
 MAX_MEMORY_CHARS = 2000  # of a memory that a person writes
 MAX_AGENT_MEMORY_CHARS = 300  # of one that the agent writes: one fact in one sentence

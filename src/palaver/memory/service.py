@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Engine, Read, Transaction, Work, Write
 from palaver.core.errors import NotAllowed, NotFound, NothingToDo, SessionNotFound
-from palaver.core.operation import AsyncRunner, Operations, R, check_count, operation
+from palaver.core.operation import AsyncRunner, Operations, Page, R, check_count, operation
 from palaver.core.texts import say
 from palaver.memory import table as memories
 from palaver.memory.model import (
     MAX_AGENT_MEMORY_CHARS,
     MAX_MEMORIES_PER_AUDIENCE,
+    Memory,
+    MemoryConflict,
+    MemoryEntry,
     MemoryOrigin,
     clean_memory,
     find_conflict,
@@ -29,10 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.core.clock import Clock
-    from palaver.core.engines.base import Engine, Transaction, Work
     from palaver.core.ids import SessionId
-    from palaver.core.operation import Page
-    from palaver.memory.model import Memory, MemoryConflict, MemoryEntry
     from palaver.people.model import Principal
     from palaver.sessions.table import SessionRow
 

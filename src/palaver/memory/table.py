@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import DuplicateMemory, InvalidInput, LimitReached, NotFound
 from palaver.core.ids import MemoryId, PersonId, SessionId, new_memory_id
 from palaver.core.operation import Page
@@ -33,8 +33,6 @@ from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, Pe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from palaver.core.engines.base import Row, Transaction
 
 
 _MEMORY_COLUMNS = Columns(Memory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from palaver.agent.base import ToolFailed
+from palaver.agent.base import Tool, ToolFailed
 from palaver.agent.tool_arguments import (
     DATA_NOTICE,
     integer_argument,
@@ -15,13 +15,11 @@ from palaver.agent.tool_arguments import (
     texts_argument,
 )
 from palaver.agent.toolsets import MEMORY_TOOLSET
-from palaver.memory.model import MAX_AGENT_MEMORY_CHARS, MAX_MEMORY_CHARS
+from palaver.memory.model import MAX_AGENT_MEMORY_CHARS, MAX_MEMORY_CHARS, Memory, MemoryConflict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from palaver.agent.base import Tool
-    from palaver.memory.model import Memory, MemoryConflict
     from palaver.memory.service import ConversationMemory
 
 MAX_RECALLED = 50

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from palaver.core.wire import Doc, Time, TypedDict, build_json
-from palaver.memory.model import MemoryOrigin
-
-if TYPE_CHECKING:
-    from palaver.memory.model import MemoryEntry
+from palaver.memory.model import MemoryEntry, MemoryOrigin
 
 
 class MemoryJson(TypedDict):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import is_owner_dead
 from palaver.core.columns import insert_row
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import Row, Transaction, build_placeholders
 from palaver.money import windows_table as budget_windows
 from palaver.money.table import WindowTotals
 from palaver.money.windows_table import WindowId
@@ -25,7 +25,6 @@ from palaver.sessions.usage import NANOS_PER_DOLLAR, CostStatus, TurnUsage
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
     from palaver.sessions.turn_leases import TurnLease
 

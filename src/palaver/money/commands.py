@@ -9,14 +9,15 @@ from palaver.commands.command import (
     READ,
     BadArguments,
     Command,
+    CommandCall,
     CommandReply,
     CommandScopes,
     read_action,
     write_action,
 )
-from palaver.commands.context import read_settings
+from palaver.commands.context import CommandContext, read_settings
 from palaver.commands.reply_text import escape_markdown
-from palaver.config.budget_rules import AMOUNT_EXAMPLES, BudgetKey, BudgetScope
+from palaver.config.budget_rules import AMOUNT_EXAMPLES, BudgetKey, BudgetPeriod, BudgetScope, BudgetStatus, BudgetUnit
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.core.source import ChatType
 from palaver.core.texts import join_texts, say
@@ -37,9 +38,6 @@ from palaver.money.wire import status_to_json
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from palaver.commands.command import CommandCall
-    from palaver.commands.context import CommandContext
-    from palaver.config.budget_rules import BudgetPeriod, BudgetStatus, BudgetUnit
     from palaver.money.service import OwnBudgets
 
 _EXAMPLES = "`/budget set all month $50`, `/budget set Ada day 200k tokens`, `/budget clear Ada day`"

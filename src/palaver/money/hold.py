@@ -10,15 +10,15 @@ from palaver.config.budget_rules import (
     DEFAULT_MAX_TOKENS,
     INPUT_ESTIMATE_FACTOR,
     MIN_MAX_TOKENS,
+    BudgetKey,
     BudgetPeriod,
     BudgetUnit,
+    TokenPrice,
 )
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from palaver.config.budget_rules import BudgetKey, TokenPrice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

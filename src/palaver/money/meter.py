@@ -13,16 +13,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from palaver.agent.base import Notice
-from palaver.config.budget_rules import BudgetPeriod, BudgetScope, BudgetUnit, get_window_bounds
+from palaver.agent.base import HeldCall, ModelCall, Notice
+from palaver.config.budget_rules import (
+    BudgetPeriod,
+    BudgetRules,
+    BudgetScope,
+    BudgetUnit,
+    CallPurpose,
+    TokenPrice,
+    get_window_bounds,
+)
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Write
+from palaver.core.engines.base import Transaction, Write
 from palaver.core.errors import BudgetExceeded, PalaverError, StoreError
-from palaver.core.ids import new_model_call_id
+from palaver.core.ids import PersonId, TurnId, new_model_call_id
 from palaver.core.texts import say
 from palaver.money import (
     calls_table as model_calls,
@@ -30,25 +38,18 @@ from palaver.money import (
     table as budget_limits,
     windows_table as budget_windows,
 )
-from palaver.money.hold import HoldRefused, WindowState, plan_hold
+from palaver.money.hold import Hold, HoldRefused, WindowState, plan_hold
 from palaver.money.table import WindowTotals
 from palaver.money.texts import is_nearly_used, issue_warning, load_reader, make_refusal
-from palaver.money.windows_table import WindowId
+from palaver.money.windows_table import CallSubjects, WindowId
 from palaver.sessions.turn import JOB_RUN_KEY, NoticeCode
 from palaver.sessions.usage_table import NO_SESSION_NO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
 
-    from palaver.agent.base import HeldCall, ModelCall
     from palaver.config.agent_rules import TurnRules
-    from palaver.config.budget_rules import BudgetRules, CallPurpose, TokenPrice
-    from palaver.core.engines.base import Transaction
-    from palaver.core.ids import PersonId, TurnId
     from palaver.money.calls_table import CallRow
-    from palaver.money.hold import Hold
-    from palaver.money.windows_table import CallSubjects
     from palaver.sessions.store import SessionStore
     from palaver.sessions.usage import TurnUsage
 

@@ -15,30 +15,25 @@ from palaver.config.budget_rules import (
     BudgetKey,
     BudgetLimit,
     BudgetPeriod,
+    BudgetRules,
     BudgetScope,
     BudgetStatus,
     BudgetUnit,
     get_window_bounds,
 )
-from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.clock import Clock, to_micros
+from palaver.core.engines.base import Read, Transaction, Work, Write
 from palaver.core.errors import InvalidInput, NotFound, OwnerRequired
 from palaver.core.operation import Operations, Page, R, operation
 from palaver.core.texts import say
 from palaver.money import table as budget_limits, windows_table as budget_windows
-from palaver.money.table import WindowTotals
-from palaver.people.model import Role
+from palaver.money.table import BudgetSubject, WindowTotals
+from palaver.people.model import Principal, Role
 from palaver.sessions import settings_table as session_settings, table as sessions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
-
-    from palaver.config.budget_rules import BudgetRules
-    from palaver.core.clock import Clock
-    from palaver.core.engines.base import Transaction, Work
-    from palaver.money.table import BudgetSubject
-    from palaver.people.model import Principal
 
 
 MAX_PAGE_SUBJECTS = 100

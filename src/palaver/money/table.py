@@ -7,7 +7,7 @@ from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.config.budget_rules import BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit
-from palaver.core.engines.base import build_placeholders, list_columns
+from palaver.core.engines.base import Transaction, build_placeholders, list_columns
 from palaver.core.text import make_name_key
 from palaver.people.model import normalize_name
 from palaver.people.person_data import EraseAt, Moved, PersonColumn
@@ -15,7 +15,6 @@ from palaver.people.person_data import EraseAt, Moved, PersonColumn
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
 
 

@@ -13,7 +13,9 @@ from palaver.config.budget_rules import (
     WARNING_PERCENT,
     BudgetPeriod,
     BudgetScope,
+    BudgetStatus,
     BudgetUnit,
+    UnitAmounts,
     format_amount,
     format_dollars,
     get_window_bounds,
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from palaver.config.budget_rules import BudgetStatus, UnitAmounts
     from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
     from palaver.money.hold import HoldRefused

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope
-from palaver.core.engines.base import list_columns
+from palaver.core.engines.base import Transaction, list_columns
 from palaver.money.table import WindowTotals
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from palaver.config.budget_rules import BudgetPeriod, BudgetScope, nanos_to_text
+from palaver.config.budget_rules import BudgetPeriod, BudgetScope, BudgetStatus, nanos_to_text
 from palaver.core.wire import Doc, Time, TypedDict, build_json
-
-if TYPE_CHECKING:
-    from palaver.config.budget_rules import BudgetStatus
 
 
 class UsedUpBudgetJson(TypedDict):

@@ -31,8 +31,8 @@ from palaver.core import background as named_leases
 from palaver.core.background import create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Write
-from palaver.core.engines.sqlite_backup import check_copy, compute_sha256, copy_database, iterate_file_hashes
+from palaver.core.engines.base import Transaction, Write
+from palaver.core.engines.sqlite_backup import CopyFacts, check_copy, compute_sha256, copy_database, iterate_file_hashes
 from palaver.core.engines.sqlite_file import (
     DATABASE_NAME,
     MANIFEST_NAME,
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.config.agent_rules import BackupRules
-    from palaver.core.engines.base import Transaction
-    from palaver.core.engines.sqlite_backup import CopyFacts
     from palaver.sessions.store import SessionStore
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.config.agent_rules import TurnRules
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import WorkKind, Write, write_kind
+from palaver.core.engines.base import Transaction, WorkKind, Write, write_kind
 from palaver.core.errors import StoreError
 from palaver.delivery import table as deliveries
 from palaver.jobs import table as jobs
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from palaver.core.engines.base import Transaction
     from palaver.media.attachments import Attachments
     from palaver.sessions.store import SessionStore
 

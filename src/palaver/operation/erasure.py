@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from palaver.accounts.person_tables import PERSON_DATA
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
@@ -29,8 +29,8 @@ from palaver.core.text import is_storable
 from palaver.core.texts import say
 from palaver.operation import erasure_batches, person_erasure, shared_erasure
 from palaver.people import erasures_table as erasures, table as people
-from palaver.people.erasures_table import ErasureReport
-from palaver.people.model import Role, check_is_owner
+from palaver.people.erasures_table import ErasedPerson, ErasureReport, ErasureRow
+from palaver.people.model import Person, Principal, Role, check_is_owner
 from palaver.people.person_data import ErasureStep
 from palaver.transfer.uploads import UPLOADS_FOLDER, ImportUploads
 
@@ -38,10 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from palaver.core.engines.base import Transaction
     from palaver.media.attachments import Attachments
-    from palaver.people.erasures_table import ErasedPerson, ErasureRow
-    from palaver.people.model import Person, Principal
     from palaver.sessions.store import SessionStore
 
 T = TypeVar("T")

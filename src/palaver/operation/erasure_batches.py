@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.accounts.person_tables import IMPORTED_ITEM_OWNER
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import Transaction, build_placeholders
 from palaver.core.ids import new_turn_id
 from palaver.sessions import (
     deletion_table as session_deletion,
@@ -24,7 +24,6 @@ from palaver.sessions.delivery import Address
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from palaver.core.engines.base import Transaction
     from palaver.people.erasures_table import ErasedPerson, ErasureRow
     from palaver.people.person_data import PersonColumn
 

@@ -21,14 +21,12 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
-from palaver.core.logs import RECENT_RECORDS
+from palaver.core.logs import RECENT_RECORDS, LogRecord, RecentRecords
 from palaver.operation.doctor.finding import Finding, FindingCode, make_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from palaver.core.logs import LogRecord, RecentRecords
 
 
 MAX_CHECK_SECONDS: Final = 45.0

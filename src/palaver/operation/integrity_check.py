@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.engines import migrate
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Engine, Read, Write
 from palaver.core.engines.integrity import describe_missing_names, find_file_problems, list_expected_names
 from palaver.core.engines.sqlite import DIALECT as SQLITE_DIALECT, SqliteEngine
 from palaver.operation import invariants
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from palaver.core.engines.base import Engine
     from palaver.sessions.store import SessionStore
 
 

@@ -8,16 +8,12 @@ large store needs little memory and never keeps one state of the database for lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from palaver.core.columns import update_row
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.sessions import log_table as events
 from palaver.sessions.usage import TOKEN_COUNTERS
-
-if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
-
 
 # Numbers of the log without a hole, and everything that is counted on the session's row.
 _WRONG_COUNTERS = """

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from palaver import __version__
-from palaver.config.budget_rules import BudgetScope
+from palaver.config.budget_rules import BudgetRules, BudgetScope, BudgetStatus
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, ReadinessProblem
+from palaver.core.engines.base import Read, ReadinessProblem, Transaction
 from palaver.money.service import load_statuses
 from palaver.operation import metrics_table as metrics
 from palaver.operation.metrics_table import MetricsSnapshot
@@ -24,8 +24,6 @@ from palaver.sessions import turn_leases
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from palaver.config.budget_rules import BudgetRules, BudgetStatus
-    from palaver.core.engines.base import Transaction
     from palaver.sessions.store import SessionStore
 
 

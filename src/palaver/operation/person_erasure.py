@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from palaver.accounts.person_tables import PERSON_DATA
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import Transaction, build_placeholders
 from palaver.core.ids import PersonId
-from palaver.core.source import ChatType, decode_source
+from palaver.core.source import ChatType, SessionSource, decode_source
 from palaver.jobs import table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON
 from palaver.money import calls_table as model_calls
@@ -27,15 +27,12 @@ from palaver.people import (
 )
 from palaver.people.erasures_table import ErasedPerson, ErasureReport
 from palaver.people.model import Role
-from palaver.people.person_data import EraseAt
+from palaver.people.person_data import EraseAt, PersonColumn
 from palaver.sessions.delivery import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from palaver.core.engines.base import Transaction
-    from palaver.core.source import SessionSource
-    from palaver.people.person_data import PersonColumn
 
 LANES_PER_BATCH: Final = 500
 

@@ -26,14 +26,13 @@ from palaver.core.engines.sqlite_backup import check_copy, fold_log
 from palaver.core.engines.sqlite_file import DATABASE_NAME, FolderLock, get_restore_marker, is_file_in_use
 from palaver.core.errors import StoreBusy
 from palaver.core.files import copy_file, flush_folder, link_or_copy, make_private_folder
-from palaver.operation.backups import ATTACHMENTS_NAME, sort_attachments, verify_backup
+from palaver.operation.backups import ATTACHMENTS_NAME, Backup, sort_attachments, verify_backup
 from palaver.operation.invariants import close_open_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from palaver.operation.backups import Backup
 
 PREPARED_FOLDER: Final = ".palaver-restore"  # beside the database
 _LOG_SUFFIXES: Final = ("-wal", "-shm")

@@ -12,27 +12,24 @@ import logging
 import re
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, StoreBusy
 from palaver.core.texts import say
 from palaver.jobs.table import ALL_PIECES
 from palaver.operation import retention_table as retention
-from palaver.people.model import check_is_owner
+from palaver.people.model import Principal, check_is_owner
 from palaver.sessions.deletions import finish_deletions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from datetime import datetime
 
     from palaver.config.agent_rules import RetentionRules
-    from palaver.core.engines.base import Transaction
     from palaver.operation.retention_table import OldSession, Position
-    from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
 
 ROWS_PER_READ: Final = 200

@@ -8,13 +8,10 @@ Bringing a conversation in from another program counts as activity, however old 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.sessions import deletion_table as session_deletion, table as sessions
-
-if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
 
 _ROW_BYTES: Final = 100  # of an entry of a log, besides its texts
 # Lists are ordered by `active_at`; a quick answer moves only `last_message_at`, and reading along only `last_human_at`.

@@ -16,7 +16,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import Transaction, build_placeholders, fetch_value
 from palaver.core.ids import new_turn_id
 from palaver.core.source import decode_source, encode_source
 from palaver.core.titles import make_words_title
@@ -28,7 +28,6 @@ from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Transaction
     from palaver.people.erasures_table import ErasedPerson, ErasureRow
 
 SCANNED_PER_READ: Final = 2000  # entries of all logs

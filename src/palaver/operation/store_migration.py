@@ -17,17 +17,14 @@ from urllib.parse import urlsplit, urlunsplit
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines import table_copy
-from palaver.core.engines.base import Read, Upgrade, Write
+from palaver.core.engines.base import Engine, Read, Row, Transaction, Upgrade, Write
 from palaver.core.engines.open import get_database_path, open_engine
 from palaver.core.engines.schema_state import describe_target, store_batch
-from palaver.core.engines.table_copy import TableProgress, TableSummary
+from palaver.core.engines.table_copy import Table, TableProgress, TableSummary
 from palaver.core.errors import InvalidInput, MigrationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from palaver.core.engines.base import Engine, Row, Transaction
-    from palaver.core.engines.table_copy import Table
 
 
 def remove_password(url: str) -> str:

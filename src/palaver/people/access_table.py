@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value
 from palaver.core.ids import PersonId
 from palaver.people.model import Author, NamedPerson, normalize_name
 from palaver.people.person_data import EraseAt, ExportedTable, FieldKind, Moved, PersonColumn, Stays, make_fields
-from palaver.people.sender_ids import list_sender_ids
+from palaver.people.sender_ids import SenderId, list_sender_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.core.source import SessionSource
-    from palaver.people.sender_ids import SenderId
 
 
 def is_granted(tx: Transaction, source: SessionSource, person_id: PersonId | None) -> bool:
@@ -63,7 +61,7 @@ def _get_key(source: SessionSource) -> tuple[str, str, str]:
 
 # ---- how often people write ------------------------------------------------------------------------------
 
-# How often each person sends messages: one moment per person, as for sign-in attempts (`sign_in_attempts.py`).
+# How often each person sends messages: one moment per person, as for sign-in attempts (`sign_in_table.py`).
 #
 # One statement per message, on one row: people don't wait for each other, and all processes count together.
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import NameTaken, NotFound
 from palaver.core.source import Platform
 from palaver.people import table as people
@@ -23,8 +23,10 @@ from palaver.people.model import (
     SIGN_IN_LIFETIME,
     ApiToken,
     Device,
+    Person,
     Role,
     Scope,
+    SetupStep,
     SignedInPerson,
     SignInMethods,
     normalize_name,
@@ -35,9 +37,7 @@ from palaver.people.table import PERSON_COLUMNS, read_person
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.people.model import Person, SetupStep
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 _MIN_USE_INTERVAL_MICROS = 60_000_000  # a use is recorded again only after this long, to save writes

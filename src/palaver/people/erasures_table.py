@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros_or_none
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import say
 from palaver.people.person_data import ErasureStep
@@ -19,8 +19,6 @@ from palaver.people.person_data import ErasureStep
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
-
-    from palaver.core.engines.base import Row, Transaction
 
 
 # The kinds that a report counts, with their names for people: one, several.

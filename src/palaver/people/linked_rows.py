@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import Transaction, build_placeholders, fetch_value
 from palaver.core.ids import PersonId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Transaction
     from palaver.people.person_data import Moved, PersonColumn
 
 

@@ -13,7 +13,7 @@ import ipaddress
 import re
 import secrets
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
@@ -32,7 +32,6 @@ from palaver.core.titles import clean_title
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from datetime import datetime
 
     from palaver.core.ids import JobId, PersonId
     from palaver.core.source import Platform

@@ -5,25 +5,18 @@ from __future__ import annotations
 import re
 import secrets
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from palaver.core.clock import from_micros
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.ids import PersonId
-from palaver.core.source import Platform, decode_source, encode_source
+from palaver.core.source import Platform, SessionSource, decode_source, encode_source
 from palaver.core.text import make_storable
 from palaver.people import table as people
 from palaver.people.model import RateLimit
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.core.source import SessionSource
-
 
 CODE_ALPHABET: Final = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 CODE_CHARS: Final = 8

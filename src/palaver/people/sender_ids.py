@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from palaver.core.source import ChatType, Platform
+from palaver.core.source import ChatType, Platform, SessionSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from palaver.core.source import SessionSource
 
 
 def fold_id_aliases(source: SessionSource) -> SessionSource:

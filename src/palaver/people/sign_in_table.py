@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none
-from palaver.people.model import CHALLENGE_LIFETIME, KNOWN_DEVICE_LIFETIME, Passkey, normalize_name
+from palaver.people.model import CHALLENGE_LIFETIME, KNOWN_DEVICE_LIFETIME, Passkey, Person, RateLimit, normalize_name
 from palaver.people.person_data import STAYS_WITH_ACCOUNT, EraseAt, PersonColumn
 from palaver.people.table import PERSON_COLUMNS, read_person
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.people.model import Person, RateLimit
 
 
 _MICROSECOND: Final = timedelta(microseconds=1)

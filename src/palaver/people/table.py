@@ -3,8 +3,8 @@
 Every session belongs to one audience. A person's own sessions belong to their own audience; a lane that several people
 share has an audience that grows as they write. A person sees exactly the sessions of the audiences they are a member
 of. So a list costs the same however many sessions there are, and linking two accounts of one person moves a few member
-rows and no session (`person_merge.py`). The row of a person who was merged into another only keeps a name and an
-audience.
+rows and no session (`accounts/merge_table.py`). The row of a person who was merged into another only keeps a name and
+an audience.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
-from palaver.core.engines.base import Conflict, build_placeholders, fetch_number, fetch_value
+from palaver.core.engines.base import Conflict, Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId, new_person_id
 from palaver.core.operation import Page
-from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, decode_source, encode_source
+from palaver.core.source import (
+    PLATFORMS_WITHOUT_DELIVERY,
+    ChatType,
+    Platform,
+    SessionSource,
+    decode_source,
+    encode_source,
+)
 from palaver.core.text import make_storable
 from palaver.people import access_table as sender_ids, linked_rows
 from palaver.people.model import ChatAccount, Member, Person, Role, SignInMethods
@@ -36,9 +43,6 @@ from palaver.people.sender_ids import fold_id_aliases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.core.source import SessionSource
 
 
 @dataclass(frozen=True, slots=True)

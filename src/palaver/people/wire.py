@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from palaver.core.wire import Doc, Time, TypedDict, build_json
-from palaver.people.model import Role, Scope
-
-if TYPE_CHECKING:
-    from palaver.people.model import Member
+from palaver.people.model import Member, Role, Scope
 
 
 class PersonJson(TypedDict):

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import LeaseLost, PalaverError
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.delivery.adapter import Adapter
+from palaver.delivery.adapter import AccountLink, Adapter, OutgoingMessage
 from palaver.delivery.model import Capabilities
-from palaver.sessions.inbound import Inbound
+from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from palaver.delivery.adapter import AccountLink, OutgoingMessage
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import AnyUpdate, Cursor, Receipt
 
     Transport = Callable[[OutgoingMessage], Awaitable[str | None]]
 

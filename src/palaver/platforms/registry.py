@@ -12,30 +12,25 @@ import importlib
 import logging
 import re
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import SecretStr, ValidationError
 
-from palaver.config import AccountEntry
-from palaver.config.layers import make_exposure_problem
+from palaver.config import AccountEntry, Settings
+from palaver.config.layers import SettingProblem, make_exposure_problem
 from palaver.core.errors import AccountRefused
-from palaver.core.source import BUILT_IN_PLATFORMS
+from palaver.core.source import BUILT_IN_PLATFORMS, Platform
 from palaver.core.texts import join_texts, name_text, read_message, say
 from palaver.gateway.account_link import ConfiguredAccount, hide_values
-from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, PlatformManifest
+from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, AccountSettings, PlatformManifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from importlib.metadata import EntryPoint
 
-    from palaver.config import Settings
-    from palaver.config.layers import SettingProblem
     from palaver.config.settings import FixedLayers
-    from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter
-    from palaver.platforms.manifest import AccountSettings
 
 log = logging.getLogger(__name__)
 

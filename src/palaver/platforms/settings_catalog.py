@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from palaver.config import AccountEntry
+from palaver.config import AccountEntry, Settings
 from palaver.config.form_fields import ValueHint
 from palaver.config.layers import SettingProblem
 from palaver.config.setting_names import name_field
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pydantic.fields import FieldInfo
 
-    from palaver.config import Settings
     from palaver.config.setting_templates import SettingPath
     from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter

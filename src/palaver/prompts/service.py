@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Work, Write
 from palaver.core.operation import R, operation
 from palaver.prompts import table as saved_prompts
 from palaver.sessions.view.scope import ViewPart
@@ -12,7 +12,6 @@ from palaver.sessions.view.scope import ViewPart
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Work
     from palaver.prompts.model import SavedPrompt
 
 

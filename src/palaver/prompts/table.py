@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.columns import Columns, insert_row, update_row
-from palaver.core.engines.base import fetch_number
+from palaver.core.engines.base import Transaction, fetch_number
 from palaver.core.errors import LimitReached, NotFound, PromptNameTaken
-from palaver.core.ids import new_saved_prompt_id
+from palaver.core.ids import PersonId, new_saved_prompt_id
 from palaver.core.text import is_storable
 from palaver.people.person_data import EraseAt, ExportedTable, Moved, PersonColumn, derive_fields
 from palaver.prompts.model import MAX_PROMPTS, PROMPT_FIELDS, SavedPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from palaver.core.engines.base import Transaction
-    from palaver.core.ids import PersonId
 
 
 COLUMNS: Final = Columns(SavedPrompt)

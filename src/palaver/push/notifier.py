@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 from palaver.core.background import run_poll_loop
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound, TooManyAttempts
 from palaver.core.http_url import is_http_url
 from palaver.core.texts import say
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from palaver.config.agent_rules import PushRules
-    from palaver.core.engines.base import Transaction
     from palaver.media.web.requests import GuardedRequests
     from palaver.push.encryption import ServerKey
     from palaver.push.table import DuePush

@@ -7,7 +7,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from palaver.core.columns import Columns, insert_row
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value
 from palaver.core.errors import NotSignedIn
 from palaver.people import account_table as accounts
 from palaver.push.model import MAX_SUBSCRIPTIONS_PER_PERSON, PushSubscription
@@ -15,7 +15,6 @@ from palaver.push.model import MAX_SUBSCRIPTIONS_PER_PERSON, PushSubscription
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId, SessionId
 
 # One transaction at a time: how many browsers a person has, and whose an endpoint is, holds until it is stored.

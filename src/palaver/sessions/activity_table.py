@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.core.titles import parse_title_slot
+from palaver.core.titles import TitleSlot, parse_title_slot
 from palaver.sessions import log_table as events
-from palaver.sessions.events import EventKind
+from palaver.sessions.events import Event, EventKind
 from palaver.sessions.message_table import SELECT_EVENT, EventColumns, event_from_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from palaver.core.engines.base import Transaction
-    from palaver.core.titles import TitleSlot
-    from palaver.sessions.events import Event
 
 
 MAX_EVENTS_SEARCHED = 500  # from the end of the log

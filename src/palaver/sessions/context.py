@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from palaver.core.clock import format_optional_time
 from palaver.core.errors import ConfigError
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource
-from palaver.sessions.gateway_config import HomeChannel
+from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
 from palaver.sessions.keys import DmScope
 from palaver.sessions.targets import format_chat_target
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from palaver.core.ids import SessionId, SessionKey
-    from palaver.sessions.gateway_config import GatewayConfig
 
 
 MIN_SECRET_BYTES = 16  # bytes

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
-from palaver.core.engines.base import Write
+from palaver.core.engines.base import Transaction, Write
 from palaver.core.errors import InvalidInput
 from palaver.core.fair_slots import FairSlots
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import say
-from palaver.people.model import Action, check_permission
+from palaver.people.model import Action, Person, Principal, check_permission
 from palaver.sessions import (
     inbound_table as inbound_messages,
     lanes_table as lanes,
@@ -28,7 +28,7 @@ from palaver.sessions import (
     table as sessions,
     transcript_table as transcript_pages,
 )
-from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, format_profile_key
+from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, GatewayConfig, format_profile_key
 from palaver.sessions.inbound import Inbound
 from palaver.sessions.policy import ResetPolicy, ResetReason, explain_reset
 from palaver.sessions.view import SessionViewInTransaction, ViewScope
@@ -37,9 +37,6 @@ from palaver.sessions.view.session_view import fork_session, move_to_project
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.core.engines.base import Transaction
-    from palaver.people.model import Person, Principal
-    from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.model import Session, SessionSummary
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow

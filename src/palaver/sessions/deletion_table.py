@@ -13,12 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import Transaction, build_placeholders, fetch_value
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
     from palaver.sessions.table import SessionRow
 
 MAX_SHORT_ROWS: Final = 60  # entries of a session that is deleted at once

@@ -8,20 +8,16 @@ to the cleanup of any server, which looks for it every few seconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.operation import WriteThenWork
 from palaver.sessions import (
     deletion_table as session_deletion,
     projects_table as projects,
     search_table as search_merge,
 )
-
-if TYPE_CHECKING:
-    from palaver.core.engines.base import Engine, Transaction
-
 
 Pieces = Mapping[
     str, Callable[["Transaction", int], None]

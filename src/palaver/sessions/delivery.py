@@ -15,21 +15,24 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, unquote
 
 from palaver.core.columns import TRANSLATABLE
-from palaver.core.errors import ChatMovedAway, InvalidInput, SendRejected, SendRetryable, TargetUnreachable
-from palaver.core.source import Platform
+from palaver.core.errors import (
+    ChatMovedAway,
+    DeliveryError,
+    InvalidInput,
+    SendRejected,
+    SendRetryable,
+    TargetUnreachable,
+)
+from palaver.core.source import Platform, SessionSource
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from palaver.core.errors import DeliveryError
     from palaver.core.ids import DeliveryId, SessionId, TurnId
-    from palaver.core.source import SessionSource
 
 
 MAX_DELIVERY_ATTEMPTS = 8

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 from palaver.core.clock import from_micros
 from palaver.core.columns import Columns
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value
 from palaver.core.source import Platform
 from palaver.core.texts import load_text
-from palaver.sessions.delivery import Address, Button, Delivery, DeliveryStatus
+from palaver.sessions.delivery import AccountKey, Address, Button, Delivery, DeliveryStatus
 from palaver.sessions.targets import format_target
 from palaver.sessions.turns_table import get_quoted_seqs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
-
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.sessions.delivery import AccountKey
 
 
 _DELIVERY = Columns(

@@ -22,15 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import format_time
 from palaver.core.ids import PersonId
-from palaver.sessions.message import message_from_json, message_to_json
-from palaver.sessions.wire import JsonReader
+from palaver.sessions.message import Message, message_from_json, message_to_json
+from palaver.sessions.wire import EventJson, EventPersonJson, JsonReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
-
-    from palaver.sessions.message import Message
-    from palaver.sessions.wire import EventJson, EventPersonJson
 
 
 class EventKind(StrEnum):

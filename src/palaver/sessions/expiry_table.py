@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.source import decode_source
 from palaver.sessions import (
     activity_table as session_activity,
@@ -20,17 +20,14 @@ from palaver.sessions import (
     settings_table as session_settings,
     turns_table as turns,
 )
-from palaver.sessions.gateway_config import MACHINE_PLATFORMS
-from palaver.sessions.model import EndReason
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS, GatewayConfig
+from palaver.sessions.model import EndReason, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import SessionId
-    from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.model import Session
     from palaver.sessions.table import SessionRow
 
 _ACTIVITY = "COALESCE(s.last_human_at, s.created_at)"  # as the index `session_open_activity` has it

@@ -10,23 +10,19 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
-from datetime import UTC
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.people import table as people
 from palaver.sessions import log_table as events, transcript_table as transcript_pages
-from palaver.sessions.events import EventKind, is_shown_erased
+from palaver.sessions.events import Event, EventKind, is_shown_erased
 from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime
-
     from palaver.core.engines.base import Transaction
-    from palaver.sessions.events import Event
     from palaver.sessions.message import Message
     from palaver.sessions.model import Session, VersionInfo
     from palaver.sessions.table import SessionRow

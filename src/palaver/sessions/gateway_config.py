@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from palaver.core.errors import ConfigError
-from palaver.core.source import ChatType, Platform
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import say
 from palaver.sessions.keys import DmScope, build_session_key, is_shared
 from palaver.sessions.policy import ResetMode, ResetPolicy
@@ -23,7 +23,6 @@ from palaver.sessions.targets import format_chat_target
 
 if TYPE_CHECKING:
     from palaver.core.ids import PersonId, SessionKey
-    from palaver.core.source import SessionSource
     from palaver.sessions.delivery import AccountKey
 
 # Where a person has many conversations at once and opens each by its id; elsewhere a chat has one at a time.

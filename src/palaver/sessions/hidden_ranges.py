@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.ids import PersonId
 from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
 from palaver.sessions.message_table import SELECT_EVENT, EventColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from palaver.core.engines.base import Row, Transaction
 
 
 BY_NO: Final = "session_no = $1"

@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import Read
-from palaver.core.source import ChatType, Platform, decode_source, encode_source
+from palaver.core.engines.base import Read, Transaction
+from palaver.core.source import ChatType, Platform, SessionSource, decode_source, encode_source
 from palaver.people.person_data import EraseAt, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
-from palaver.sessions.gateway_config import HomeChannel
+from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.core.source import SessionSource
-    from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.store import SessionStore
 
 

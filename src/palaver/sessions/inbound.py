@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from palaver.core.source import PLATFORMS_WITH_SENDER_IDS, PLATFORMS_WITHOUT_CHATS, PLATFORMS_WITHOUT_DELIVERY
+from palaver.core.source import (
+    PLATFORMS_WITH_SENDER_IDS,
+    PLATFORMS_WITHOUT_CHATS,
+    PLATFORMS_WITHOUT_DELIVERY,
+    SessionSource,
+)
 from palaver.sessions.delivery import Address
 
 if TYPE_CHECKING:
@@ -20,7 +25,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.core.ids import SessionId, SessionKey, TurnId
-    from palaver.core.source import SessionSource
     from palaver.people.model import Principal, SignedInPerson
     from palaver.sessions.speech import Transcript
     from palaver.sessions.turn import BusyPolicy
@@ -217,6 +221,7 @@ class MembersChanged:
 
 
 PlatformUpdate = MessageEdited | MessageDeleted | MessageReaction | ButtonPressed | ChatMoved | MembersChanged
+AnyUpdate: TypeAlias = Inbound | PlatformUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +236,3 @@ def parse_button(data: str) -> tuple[str, str]:
     """Return the action of a button, such as `stop`, and what it applies to."""
     action, _, subject = data.partition(":")
     return action, subject
-
-
-if TYPE_CHECKING:
-    AnyUpdate: TypeAlias = Inbound | PlatformUpdate

@@ -13,11 +13,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from palaver.core.engines.base import Conflict, fetch_value
+from palaver.core.engines.base import Conflict, Transaction, fetch_value
 from palaver.core.text import make_storable
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
     from palaver.sessions.inbound import Inbound
 

@@ -12,15 +12,11 @@ import math
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from palaver.core.clock import compute_pause
-from palaver.core.engines.base import Read, WorkKind, Write, write_kind
+from palaver.core.engines.base import Engine, Read, WorkKind, Write, write_kind
 from palaver.core.errors import StoreError
 from palaver.sessions import search_table as search
-
-if TYPE_CHECKING:
-    from palaver.core.engines.base import Engine
 
 QUIET_SECONDS = 0.25  # without a new message before indexing starts
 BATCH_EVENTS = 128  # in one transaction: other writers wait for a few milliseconds

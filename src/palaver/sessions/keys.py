@@ -36,16 +36,11 @@ folds those of one source. `accounts/sender_merge.py` folds those that came in d
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from palaver.core.errors import ConfigError
-from palaver.core.ids import SessionKey
-from palaver.core.source import ChatType
+from palaver.core.ids import PersonId, SessionKey
+from palaver.core.source import ChatType, SessionSource
 from palaver.people.sender_ids import fold_id_aliases
-
-if TYPE_CHECKING:
-    from palaver.core.ids import PersonId
-    from palaver.core.source import SessionSource
 
 
 class DmScope(StrEnum):

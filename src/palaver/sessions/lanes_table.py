@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import BEGINNING_OF_TIME, to_micros
-from palaver.core.engines.base import Conflict, fetch_value
+from palaver.core.engines.base import Conflict, Row, Transaction, fetch_value
 from palaver.core.errors import NothingToRestore
-from palaver.core.ids import SessionId, SessionKey
-from palaver.core.source import PLATFORMS_WITHOUT_CHATS, decode_source, encode_source
+from palaver.core.ids import PersonId, SessionId, SessionKey
+from palaver.core.source import PLATFORMS_WITHOUT_CHATS, SessionSource, decode_source, encode_source
 from palaver.people import table as people
 from palaver.people.person_data import ExportedTable, FieldKind, make_fields
 from palaver.sessions import (
@@ -28,21 +28,22 @@ from palaver.sessions import (
     settings_table as session_settings,
     table as sessions,
 )
-from palaver.sessions.gateway_config import MACHINE_PLATFORMS
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS, GatewayConfig
 from palaver.sessions.keys import DmScope, list_chat_key_prefixes
 from palaver.sessions.message import Author, Message
-from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, RecordedMessage, SessionEntry, StartReason
+from palaver.sessions.model import (
+    AUTOMATIC_START_REASONS,
+    EndReason,
+    RecordedMessage,
+    Session,
+    SessionEntry,
+    StartReason,
+)
 from palaver.sessions.table import SESSION_COLUMNS, SessionRow, make_session_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
-
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.core.ids import PersonId
-    from palaver.core.source import SessionSource
-    from palaver.sessions.gateway_config import GatewayConfig
-    from palaver.sessions.model import Session
 
 
 @dataclass(slots=True, kw_only=True)

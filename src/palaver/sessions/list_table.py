@@ -11,24 +11,20 @@ from typing import TYPE_CHECKING
 
 from palaver.core.clock import to_micros
 from palaver.core.columns import Columns
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import Transaction, build_placeholders
 from palaver.core.errors import InvalidInput
-from palaver.core.ids import SESSION_ID_PATTERN
+from palaver.core.ids import SESSION_ID_PATTERN, PersonId
 from palaver.core.operation import Page
 from palaver.people import table as people
 from palaver.people.table import AUDIENCE_OWNER_NAME
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.lanes_table import BELONGS_TO_ITS_LANE
-from palaver.sessions.model import SessionSummary
+from palaver.sessions.model import Session, SessionSummary
 from palaver.sessions.table import SELECT_SESSION, SessionRow, make_session_row
 from palaver.sessions.turn import BusyPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from palaver.core.engines.base import Transaction
-    from palaver.core.ids import PersonId
-    from palaver.sessions.model import Session
 
 
 MAX_PAGE_SIZE = 1000

@@ -10,13 +10,13 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value, list_columns
 from palaver.core.errors import ChangeTooLarge, NothingToRedo, NothingToUndo, SessionNotFound
-from palaver.core.ids import parse_session_id
+from palaver.core.ids import PersonId, parse_session_id
 from palaver.core.text import make_json_storable, make_storable
 from palaver.people.person_data import ErasureStep, ExportedTable, Field, FieldKind, PersonColumn, Stays, make_fields
 from palaver.sessions import hidden_ranges as read_marks
-from palaver.sessions.events import UNREAD_KINDS, EventKind
+from palaver.sessions.events import UNREAD_KINDS, Event, EventKind
 from palaver.sessions.hidden_ranges import (
     BY_ID,
     BY_NO,
@@ -25,7 +25,7 @@ from palaver.sessions.hidden_ranges import (
     iterate_backwards,
     mark_near_hidden,
 )
-from palaver.sessions.message import make_preview
+from palaver.sessions.message import Message, make_preview
 from palaver.sessions.message_table import (
     EDITED_TEXT,
     INSERT_EVENT,
@@ -46,10 +46,6 @@ from palaver.sessions.sent_message import SENT_BY_KEY, find_sent_by
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.core.ids import PersonId
-    from palaver.sessions.events import Event
-    from palaver.sessions.message import Message
 
 END_OF_LOG = 2**62  # a seq after every event
 # That one transaction hides or copies: other writers wait for about a hundredth of a second.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.sessions import log_table as events
 from palaver.sessions.delivery import Address
 from palaver.sessions.events import EventKind
@@ -15,7 +15,6 @@ from palaver.sessions.hidden_ranges import mark_near_hidden
 from palaver.sessions.message_table import SELECT_EVENT, EventColumns, find_facts
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.core.source import SessionSource
 

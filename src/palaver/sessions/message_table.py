@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.clock import from_micros
-from palaver.core.engines.base import fetch_value, list_columns
+from palaver.core.engines.base import Row, Transaction, fetch_value, list_columns
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import PersonId, SessionId, parse_session_id
 from palaver.core.text import is_too_deep, make_json_storable, make_storable
@@ -24,7 +24,6 @@ from palaver.sessions.message import MESSAGE_ROLES, Message, make_preview
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.sessions.usage import TurnUsage
 
 

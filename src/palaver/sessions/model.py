@@ -20,23 +20,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from palaver.core.clock import format_optional_time, format_time
-from palaver.core.ids import ProjectId, SessionId, SessionKey
+from palaver.core.ids import PersonId, ProjectId, SessionId, SessionKey
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.titles import clean_long_text
-from palaver.sessions.message import message_to_json
+from palaver.sessions.message import Message, message_to_json
 from palaver.sessions.usage import UsageTotals
-from palaver.sessions.wire import JsonReader
+from palaver.sessions.wire import HitJson, JsonReader, SessionJson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from palaver.core.ids import PersonId
     from palaver.sessions.events import Event
-    from palaver.sessions.message import Message
     from palaver.sessions.search_text import Snippet
     from palaver.sessions.turn import BusyPolicy
-    from palaver.sessions.wire import HitJson, SessionJson
 
 
 T = TypeVar("T")

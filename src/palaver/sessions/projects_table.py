@@ -10,20 +10,16 @@ Always true: a project that has disappeared is found by nothing that looks for p
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from palaver.core.columns import Columns
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
-from palaver.core.ids import ProjectId, new_project_id
+from palaver.core.ids import PersonId, ProjectId, new_project_id
 from palaver.core.text import is_storable
 from palaver.core.titles import clean_title
 from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, Moved, PersonColumn, make_fields
 from palaver.sessions.model import Project, clean_project_instructions
-
-if TYPE_CHECKING:
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.core.ids import PersonId
 
 SESSIONS_PER_PIECE: Final = 300  # a project with up to so many is deleted at once
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")

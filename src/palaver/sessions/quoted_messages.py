@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.people.pairing_table import hide_codes
 from palaver.sessions.context import clean_chat_text, quote_chat_text
-from palaver.sessions.sent_message import SenderKind
+from palaver.sessions.sent_message import SenderKind, SentBy
 
 if TYPE_CHECKING:
     from palaver.sessions.inbound import RepliedMessage
-    from palaver.sessions.sent_message import SentBy
 
 
 CONTEXT_KEY: Final = "context"  # in the message: a list of {author, text}

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros
-from palaver.core.engines.base import build_placeholders, fetch_value, list_columns
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value, list_columns
 from palaver.core.ids import SessionId
 from palaver.people.table import AUDIENCE_OWNER_NAME
 from palaver.sessions import deletion_table as session_deletion
@@ -28,14 +28,12 @@ from palaver.sessions.events import EventKind
 from palaver.sessions.message import MESSAGE_ROLES, Message
 from palaver.sessions.message_table import UnreadableRow, decode_message, find_facts
 from palaver.sessions.model import SearchHit
-from palaver.sessions.search_text import ArchivedFilter, build_index_text, build_snippet
+from palaver.sessions.search_text import ArchivedFilter, Query, Term, build_index_text, build_snippet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.people.model import Author
-    from palaver.sessions.search_text import Query, Term
 
 
 MAX_LISTED_SESSIONS = 100  # that are looked up one by one

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, tzinfo
 from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import chain, islice
@@ -33,7 +33,6 @@ from palaver.sessions.message import MESSAGE_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import tzinfo
 
 
 MAX_WORD_CHARS = 64

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from palaver.core.columns import Columns
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import SessionNotFound
 from palaver.sessions import log_table as events
 from palaver.sessions.events import EventKind
@@ -19,7 +19,6 @@ from palaver.sessions.turn import BusyPolicy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey
     from palaver.sessions.gateway_config import GatewayConfig
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -18,13 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import InvalidInput, NotFound, NothingToDo
 from palaver.core.text import make_storable
 from palaver.core.texts import say
-from palaver.sessions.events import EventKind
+from palaver.sessions.events import Event, EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from palaver.core.ids import PersonId
-    from palaver.sessions.events import Event
 
 MAX_SHARES_PER_PERSON: Final = 500
 MAX_EXPIRED_AGE: Final = timedelta(days=7)  # after that, an expired copy is deleted

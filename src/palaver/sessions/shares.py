@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import LimitReached, NotAllowed, OwnerRequired
 from palaver.core.fair_slots import FairSlots
-from palaver.core.operation import check_count
+from palaver.core.operation import Page, check_count
 from palaver.core.texts import say
 from palaver.people import table as people
-from palaver.people.model import Role, check_can_view_all, generate_secret
+from palaver.people.model import Principal, Role, check_can_view_all, generate_secret
 from palaver.sessions import log_table as events, shares_table as shares, table as sessions
 from palaver.sessions.share import (
     MAX_SHARES_PER_PERSON,
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.core.operation import Page
-    from palaver.people.model import Principal
     from palaver.sessions.events import Event
     from palaver.sessions.model import Session
     from palaver.sessions.store import SessionStore

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import format_time, from_micros
 from palaver.core.columns import Columns
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import Page
 from palaver.people.person_data import EraseAt, Moved, PersonColumn
@@ -23,7 +23,6 @@ from palaver.sessions.share import (
 )
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
 
 MAX_SHARES_PER_PAGE = MAX_SHARES_PER_PERSON

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003 - the columns of files derive from their types
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +23,6 @@ from palaver.core.text import is_storable, make_storable, strip_markdown
 from palaver.core.texts import say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Upgrade, Write
+from palaver.core.clock import Clock, to_micros
+from palaver.core.engines.base import Engine, Read, Transaction, Upgrade, Work, Write
 from palaver.core.engines.open import open_engine
 from palaver.core.errors import InvalidInput, InvalidSource, SessionNotFound
-from palaver.core.operation import AsyncRunner, BlockingRunner, R, ReadAfterWork, check_count, check_minutes, operation
+from palaver.core.operation import (
+    AsyncRunner,
+    BlockingRunner,
+    Page,
+    R,
+    ReadAfterWork,
+    check_count,
+    check_minutes,
+    operation,
+)
 from palaver.core.source import SessionSource
 from palaver.core.text import is_storable
 from palaver.people import table as people
@@ -37,13 +46,9 @@ from palaver.sessions.view.search import build_search
 from palaver.sessions.view.session_view import SessionOperations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import TracebackType
 
-    from palaver.core.clock import Clock
-    from palaver.core.engines.base import Engine, Transaction, Work
-    from palaver.core.operation import Page
     from palaver.people.model import Person, Principal
     from palaver.sessions.events import Event
     from palaver.sessions.model import RecordedMessage, SearchHits, Session, SessionEntry

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros
 from palaver.core.columns import Columns
-from palaver.core.engines.base import Conflict, fetch_value
+from palaver.core.engines.base import Conflict, Row, Transaction, fetch_value
 from palaver.core.errors import InvalidInput, SessionNotFound, TitleTaken
-from palaver.core.ids import new_session_id, parse_session_id
-from palaver.core.source import ChatType, encode_source
+from palaver.core.ids import PersonId, ProjectId, SessionKey, new_session_id, parse_session_id
+from palaver.core.source import ChatType, SessionSource, encode_source
 from palaver.core.texts import say
-from palaver.core.titles import MAX_TITLE_NUMBER, clean_title, number_title, parse_title_slot, strip_title_number
+from palaver.core.titles import (
+    MAX_TITLE_NUMBER,
+    TitleSlot,
+    clean_title,
+    number_title,
+    parse_title_slot,
+    strip_title_number,
+)
 from palaver.people import table as people
 from palaver.people.person_data import ExportedTable, FieldKind, make_fields
 from palaver.sessions import activity_table as auto_titles, hidden_ranges as read_marks, log_table as events
@@ -23,11 +30,6 @@ from palaver.sessions.usage import CostStatus, UsageTotals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from palaver.core.engines.base import Row, Transaction
-    from palaver.core.ids import PersonId, ProjectId, SessionKey
-    from palaver.core.source import SessionSource
-    from palaver.core.titles import TitleSlot
 
 
 _IS_VISIBLE = """($2 = '' OR EXISTS

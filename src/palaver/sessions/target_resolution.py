@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import say
-from palaver.sessions.context import format_prompt_target, needs_raw_ids, quote_chat_text
+from palaver.sessions.context import Redactor, format_prompt_target, needs_raw_ids, quote_chat_text
 from palaver.sessions.targets import DeliveryTarget, format_chat_target, parse_target, strip_quotes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from palaver.core.source import SessionSource
-    from palaver.sessions.context import Redactor
     from palaver.sessions.gateway_config import HomeChannel
 
     Place = SessionSource | HomeChannel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from palaver.people import table as people
 from palaver.sessions import versions_table as versions
-from palaver.sessions.events import EventKind
+from palaver.sessions.events import Event, EventKind
 from palaver.sessions.hidden_ranges import iterate_backwards, iterate_forwards
 from palaver.sessions.log_table import END_OF_LOG
 from palaver.sessions.message_table import SELECT_EVENT, event_from_row
@@ -15,7 +15,6 @@ from palaver.sessions.model import TranscriptPage
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
-    from palaver.sessions.events import Event
 
 
 _IS_READABLE = "session_no = $1 AND hidden_by IS NULL"

@@ -13,15 +13,13 @@ the text in the reader's language; everyone else shows the text as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from palaver.core.texts import Text, say, say_count
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from palaver.core.ids import PersonId, SessionId, TurnId
     from palaver.core.source import Platform
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.columns import Columns
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import LeaseLost
 from palaver.core.ids import PersonId, SessionId, TurnId
 from palaver.core.text import make_storable
@@ -32,8 +32,6 @@ from palaver.sessions.turns_table import IS_QUEUED, add_quoted_seqs, get_quoted_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from palaver.core.engines.base import Transaction
 
 
 CLAIM_LOCK = "palaver turns"  # one process claims at a time, so that the limits hold exactly

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.columns import Columns
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.ids import PersonId, TurnId, new_turn_id
 from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
 from palaver.sessions.delivery import Address
@@ -24,7 +24,6 @@ from palaver.sessions.turn import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from palaver.core.engines.base import Row, Transaction
 
 # Both conditions, so that the partial index on the open turns of a session is used.
 IS_QUEUED = "state IN ('queued', 'running') AND state = 'queued'"

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import InvalidInput
 from palaver.core.text import is_storable
-from palaver.sessions.wire import JsonReader
+from palaver.sessions.wire import JsonReader, SessionUsageJson, UsageJson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from palaver.sessions.wire import SessionUsageJson, UsageJson
 
 
 NANOS_PER_DOLLAR = 1_000_000_000

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from palaver.core.engines.base import build_placeholders, list_columns
+from palaver.core.engines.base import Row, Transaction, build_placeholders, list_columns
 from palaver.core.ids import PersonId, new_turn_id, parse_session_id
 from palaver.people import table as people
 from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
@@ -24,8 +24,6 @@ from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus, TurnUsage, UsageG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from palaver.core.engines.base import Row, Transaction
 
 
 _INSERT = (

@@ -22,12 +22,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.engines.base import build_placeholders, fetch_value
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value
 from palaver.core.errors import InvalidInput, NothingToDo, NothingToRestore
 from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.sessions import log_table as events
-from palaver.sessions.events import VERSION_KINDS, Compaction, EventKind
+from palaver.sessions.events import VERSION_KINDS, Compaction, Event, EventKind
 from palaver.sessions.hidden_ranges import mark_near_hidden
 from palaver.sessions.message_table import SELECT_EVENT, EventColumns, find_facts
 from palaver.sessions.model import MAX_VERSIONS, Version, VersionInfo
@@ -35,9 +35,7 @@ from palaver.sessions.model import MAX_VERSIONS, Version, VersionInfo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
-    from palaver.sessions.events import Event
 
 
 MAX_LISTED_VERSIONS: Final = 50

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.layers import SettingProblem, flatten
 from palaver.config.setting_templates import (
+    SettingPath,
     find_template,
     format_path,
     is_literal_text,
@@ -28,9 +29,9 @@ from palaver.config.settings_key import (
     write_key_file,
 )
 from palaver.config.validation import format_value
-from palaver.core.clock import to_micros
+from palaver.core.clock import Clock, to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import (
     ChangeNotFound,
     InvalidInput,
@@ -41,10 +42,11 @@ from palaver.core.errors import (
 from palaver.core.invocation import format_command
 from palaver.core.text import is_storable
 from palaver.core.texts import join_texts, say
-from palaver.people.model import check_is_owner
+from palaver.people.model import Principal, check_is_owner
 from palaver.settings import table as settings_storage
 from palaver.settings.encryption import (
     DecryptionFailed,
+    SettingsChange,
     holds_secret,
     is_encrypted,
     make_change,
@@ -53,21 +55,14 @@ from palaver.settings.encryption import (
     write_encrypted,
     write_plain,
 )
-from palaver.settings.overview import SecretPairs, find_exposed_secrets, is_secret_setting
-from palaver.settings.table import ChangeItem
+from palaver.settings.overview import PlatformCatalog, SecretPairs, find_exposed_secrets, is_secret_setting
+from palaver.settings.table import ChangeItem, SettingRow, SettingsState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from palaver.config import Settings
-    from palaver.config.setting_templates import SettingPath
-    from palaver.core.clock import Clock
-    from palaver.core.engines.base import Transaction
-    from palaver.people.model import Principal
-    from palaver.settings.encryption import SettingsChange
-    from palaver.settings.overview import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
-    from palaver.settings.table import SettingRow, SettingsState
 
     FindProblems = Callable[[Settings, Settings, Collection[SettingPath]], Iterable[SettingProblem]]
 

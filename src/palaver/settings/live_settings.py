@@ -13,27 +13,25 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.config.setting_templates import find_template
+from palaver.config.setting_templates import SettingPath, find_template
 from palaver.core.background import run_poll_loop
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import say
 from palaver.gateway.account_runner import describe_connection_error
 from palaver.settings import table as settings_storage
-from palaver.settings.overview import SecretPairs, SettingsOverview, find_exposed_secrets
+from palaver.settings.overview import PlatformCatalog, SecretPairs, SettingsOverview, find_exposed_secrets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from palaver.config.layers import SettingProblem
-    from palaver.config.setting_templates import SettingPath
     from palaver.delivery.adapter import AccountInfo
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.live.feed import Feed
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEdit, SettingsEditor
     from palaver.settings.encryption import SettingsChange
-    from palaver.settings.overview import PlatformCatalog
     from palaver.settings.reader import LoadedSettings, SettingsReader
 
     Apply = Callable[[LoadedSettings, LoadedSettings], Awaitable[None]]

@@ -10,8 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from palaver.config.form_fields import FormField
-from palaver.config.layers import flatten, get_value, make_exposure_problem
-from palaver.config.setting_templates import NAME, find_template, format_path, has_password, list_templates
+from palaver.config.layers import SettingProblem, flatten, get_value, make_exposure_problem
+from palaver.config.setting_templates import (
+    NAME,
+    SettingPath,
+    SettingTemplate,
+    find_template,
+    format_path,
+    has_password,
+    list_templates,
+)
 from palaver.core.clock import from_micros
 from palaver.settings.encryption import is_encrypted, read_hint
 
@@ -20,8 +28,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from palaver.config import Settings
-    from palaver.config.layers import SettingProblem
-    from palaver.config.setting_templates import SettingPath, SettingTemplate
     from palaver.config.settings import FixedLayers
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.settings.reader import LoadedSettings

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.config.layers import CombinedSettings, SettingProblem, combine_settings
 from palaver.config.schema import ConfigFile
-from palaver.config.setting_templates import parse_key
+from palaver.config.setting_templates import SettingPath, parse_key
 from palaver.config.settings_key import KeyRing, load_key_ring
-from palaver.core.engines.base import Read
+from palaver.core.engines.base import Engine, Read
 from palaver.core.errors import ConfigError, InvalidInput
 from palaver.people.model import find_guest_command_problem
 from palaver.settings import table as settings_storage
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from palaver.config import Settings
-    from palaver.config.setting_templates import SettingPath
-    from palaver.core.engines.base import Engine
     from palaver.settings.table import SettingRow, SettingsState
 
 _GUEST_COMMANDS: Final = ("people", "guest_commands")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import fetch_number
+from palaver.core.engines.base import Row, Transaction, fetch_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
 
 MAX_CHANGES: Final = 500  # of the history; older ones are deleted when a new one is made

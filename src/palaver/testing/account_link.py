@@ -6,15 +6,13 @@ import asyncio
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from palaver.core.errors import LeaseLost
-from palaver.sessions.inbound import Inbound, Outcome, Receipt
+from palaver.core.errors import LeaseLost, SendRejected
+from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, Outcome, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.core.errors import SendRejected
     from palaver.delivery.model import LinkingPrompt
-    from palaver.sessions.inbound import AnyUpdate, Cursor
 
 
 class MemoryInbox:

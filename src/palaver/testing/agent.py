@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from palaver.agent.base import TextDelta
-from palaver.config.budget_rules import FREE
+from palaver.agent.base import AgentEvent, AgentRequest, TextDelta, Tool
+from palaver.config.budget_rules import FREE, TokenPrice
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
-
-    from palaver.agent.base import AgentEvent, AgentRequest, Tool
-    from palaver.config.budget_rules import TokenPrice
-
     Script = Callable[[AgentRequest], AsyncGenerator[AgentEvent, None] | Sequence[AgentEvent] | str]
 
 

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import pytest
 
 from palaver.core.errors import AccountRefused, DeliveryError, LeaseLost, SendRetryable
-from palaver.delivery.adapter import OutgoingFile, OutgoingMessage
+from palaver.delivery.adapter import AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.testing.account_link import MemoryInbox, MemoryLink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
 
-    from palaver.delivery.adapter import AccountLink, Adapter
     from palaver.sessions.delivery import Address, Button
 
 RECONNECT_SECONDS = 0.05

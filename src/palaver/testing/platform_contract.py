@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -34,14 +33,12 @@ from palaver.testing.account_link import Death, MemoryInbox, MemoryLink
 from palaver.testing.contract_platform import (
     Connection,
     ContractHelpers,
+    ContractPlatform,
     Fault,
     cancel_task,
     read_ten_bytes,
     require_capability,
 )
-
-if TYPE_CHECKING:
-    from palaver.testing.contract_platform import ContractPlatform
 
 
 @pytest.mark.asyncio

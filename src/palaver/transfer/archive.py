@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from palaver.core.clock import compute_pause
+from palaver.core.clock import Clock, compute_pause
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput, NotFound, PalaverError, SessionNotFound, TooManyAttempts
 from palaver.core.files import write_pieces_atomically
@@ -28,7 +28,7 @@ from palaver.jobs import table as jobs
 from palaver.media import table as attachments
 from palaver.memory.service import MemoryOperations
 from palaver.people import table as people
-from palaver.people.model import Principal
+from palaver.people.model import Person, Principal
 from palaver.sessions.export import (
     DocumentFormat,
     clean_document_text,
@@ -47,10 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from palaver.core.clock import Clock
     from palaver.core.ids import PersonId
     from palaver.media.attachments import Attachments
-    from palaver.people.model import Person
     from palaver.sessions.model import Session
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import deque
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.clock import to_micros
@@ -22,14 +22,12 @@ from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_MESSAGE_BYTES, MESSAGE_ROLES, Author, Message, make_preview
 from palaver.sessions.message_table import PREVIEW_ROLES, encode_message
 from palaver.transfer.import_rows import EventRow
-from palaver.transfer.imported import ImportedCompaction, ImportedMessage
+from palaver.transfer.imported import ImportedCompaction, ImportedEntry, ImportedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from palaver.core.ids import PersonId
-    from palaver.transfer.imported import ImportedEntry
 
 MAX_KEPT_MESSAGES: Final = 5000  # that a compaction leaves in the agent's view
 MAX_HIDDEN_RUN: Final = 200  # messages that one event hides

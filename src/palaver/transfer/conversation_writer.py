@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.agent.profiles import clean_workspace
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read
+from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput, InvalidTitle
-from palaver.core.ids import new_session_id
+from palaver.core.ids import PersonId, SessionId, new_session_id
 from palaver.core.source import encode_source
 from palaver.core.text import make_storable
 from palaver.core.titles import MAX_TITLE_CHARS, clean_title, make_words_title
@@ -35,19 +35,22 @@ from palaver.sessions.model import EndReason, StartReason
 from palaver.sessions.speech import MAX_FILES_PER_MESSAGE
 from palaver.transfer import import_rows, imports_table as imports
 from palaver.transfer.conversation_log import ConversationLog, to_utc
-from palaver.transfer.imported import ImportedMessage, ImportProblem
-from palaver.transfer.places import PlaceFinder, put_on_lane
+from palaver.transfer.imported import (
+    ImportedConversation,
+    ImportedEntry,
+    ImportedFile,
+    ImportedMessage,
+    ImportedProject,
+    ImportProblem,
+)
+from palaver.transfer.places import Place, PlaceFinder, put_on_lane
 from palaver.transfer.restore_sessions import CURRENT, SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from palaver.core.engines.base import Transaction
-    from palaver.core.ids import PersonId, SessionId
     from palaver.transfer.import_rows import EventRow
-    from palaver.transfer.imported import ImportedConversation, ImportedEntry, ImportedFile, ImportedProject
     from palaver.transfer.imports_table import ImportedItem, ItemKey
-    from palaver.transfer.places import Place
     from palaver.transfer.report import Batch, ImportRun, WriteQueue
 
 

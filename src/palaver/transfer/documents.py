@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import Read
+from palaver.core.engines.base import Engine, Read, Transaction
 from palaver.core.errors import PalaverError
 from palaver.core.fair_slots import FairSlots
 from palaver.media import table as attachments
@@ -33,7 +33,6 @@ from palaver.transfer.own_format import format_lines, keep_visible_records
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-    from palaver.core.engines.base import Engine, Transaction
     from palaver.core.ids import SessionId
     from palaver.media.attachments import Attachments
     from palaver.people.model import Principal

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from palaver.core.engines.base import build_placeholders
+from palaver.core.engines.base import Row, Transaction, build_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Row, Transaction
     from palaver.people.person_data import ExportedTable
 
 # An import that was interrupted has left a session that is not complete, and so has a deletion that goes on.

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from palaver.core.clock import from_micros
-from palaver.core.engines.base import Read, build_placeholders
+from palaver.core.engines.base import Engine, Read, Row, Transaction, build_placeholders
 from palaver.core.ids import PersonId
 from palaver.jobs import table as jobs
 from palaver.media import table as attachments_table
-from palaver.media.attachments import READ_CHUNK_BYTES
+from palaver.media.attachments import READ_CHUNK_BYTES, Attachments
 from palaver.memory import table as memories
 from palaver.people import table as people
 from palaver.people.access_table import SENDER_ID_EXPORT
@@ -37,8 +37,6 @@ from palaver.transfer.own_format import CHUNK_BYTES, Record, ScopeKind, format_l
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from palaver.core.engines.base import Engine, Row, Transaction
-    from palaver.media.attachments import Attachments
     from palaver.people.person_data import ExportedTable
     from palaver.sessions.store import SessionStore
     from palaver.transfer.export_rows import ExportedRow

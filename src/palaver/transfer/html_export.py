@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from palaver.delivery.model import Capabilities
 from palaver.delivery.splitting import split_markdown
 from palaver.sessions.export import (
+    DocumentEntry,
     clean_document_text,
     describe_event,
     describe_version,
@@ -31,10 +32,9 @@ from palaver.sessions.export import (
 )
 from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
-from palaver.sessions.speech import ATTACHMENT_PART_TYPE, find_attachment_ids
+from palaver.sessions.speech import ATTACHMENT_PART_TYPE, Attachment, find_attachment_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
     from datetime import datetime
 
     from markdown_it import MarkdownIt
@@ -42,10 +42,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from markdown_it.utils import EnvType, OptionsDict
 
-    from palaver.sessions.export import DocumentEntry
     from palaver.sessions.message import Message
     from palaver.sessions.model import Session
-    from palaver.sessions.speech import Attachment
 
 
 STYLE: Final = """

@@ -9,15 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.columns import update_row
-from palaver.core.engines.base import build_placeholders, fetch_number, fetch_value, list_columns
+from palaver.core.engines.base import Transaction, build_placeholders, fetch_number, fetch_value, list_columns
 from palaver.core.titles import parse_title_slot
 from palaver.people import table as people
 from palaver.sessions import log_table as events, table as sessions, versions_table as versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from palaver.core.engines.base import Transaction
 
 
 class EventRow(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.core.clock import check_timezone, to_micros
-from palaver.core.engines.base import Read
+from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput, LimitReached
 from palaver.core.ids import PersonId
 from palaver.core.source import SessionSource
@@ -22,7 +22,7 @@ from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS
 from palaver.jobs.schedule import format_schedule, parse_schedule
 from palaver.memory import table as memories
 from palaver.people import erasures_table as erasures, table as people
-from palaver.people.model import Role
+from palaver.people.model import Person, Principal, Role
 from palaver.sessions import home_channels
 from palaver.sessions.targets import parse_target
 from palaver.transfer import imports_table as imports
@@ -34,11 +34,13 @@ from palaver.transfer.imported import (
     ImportedJob,
     ImportedMemory,
     ImportProblem,
+    ImportReader,
     InvalidImport,
 )
 from palaver.transfer.report import (
     MAX_PERSONAL_CONVERSATIONS,
     MAX_PERSONAL_MESSAGES,
+    Batch,
     ImportOptions,
     ImportReport,
     ImportRun,
@@ -49,13 +51,9 @@ from palaver.transfer.restore_sessions import SESSION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.core.engines.base import Transaction
     from palaver.media.attachments import Attachments
-    from palaver.people.model import Person, Principal
     from palaver.sessions.store import SessionStore
-    from palaver.transfer.imported import ImportReader
     from palaver.transfer.imports_table import ItemKind
-    from palaver.transfer.report import Batch
 
 
 OtherItem = ImportedAccount | ImportedHomeChannel | ImportedMemory | ImportedJob

@@ -21,19 +21,16 @@ from palaver.core.errors import NotAllowed, NotFound, PalaverError, StoreError
 from palaver.core.ids import PersonId
 from palaver.core.texts import say
 from palaver.people import table as people
-from palaver.people.model import Role
-from palaver.transfer.imported import InvalidImport
+from palaver.people.model import Principal, Role
+from palaver.transfer.imported import ImportReader, InvalidImport
 from palaver.transfer.readers import find_manifest, open_reader
-from palaver.transfer.uploads import extract_member, recognize_format, translate_errors
+from palaver.transfer.uploads import ImportUploads, Upload, extract_member, recognize_format, translate_errors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
-    from palaver.transfer.imported import ImportReader
     from palaver.transfer.importer import Importer
-    from palaver.transfer.uploads import ImportUploads, Upload
 
 CLEANUP_SECONDS: Final = 3600.0
 MAX_RUNNING: Final = 2  # checks and imports at the same time, of all people; of one person, one

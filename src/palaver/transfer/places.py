@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.source import ChatType, SessionSource, encode_source
 from palaver.people import table as people
 from palaver.sessions import table as sessions
 from palaver.sessions.keys import DmScope, build_session_key
 from palaver.sessions.model import EndReason
 from palaver.transfer import import_rows
-from palaver.transfer.imported import InvalidImport
+from palaver.transfer.imported import ImportedConversation, InvalidImport
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionId, SessionKey
     from palaver.sessions.message import Author
-    from palaver.transfer.imported import ImportedConversation
     from palaver.transfer.report import ImportRun
 
 

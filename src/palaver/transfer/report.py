@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Write
+from palaver.core.engines.base import Engine, Transaction, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from palaver.core.engines.base import Engine, Transaction
     from palaver.media.attachments import Attachments
     from palaver.people.model import Person
     from palaver.sessions.gateway_config import GatewayConfig

@@ -16,7 +16,7 @@ from palaver.sessions.speech import Attachment, AttachmentNotFound, AttachmentTo
 from palaver.transfer import restore_people, restore_rows, restore_sessions
 from palaver.transfer.export_records import EXPORTED_TABLES, InvalidRecord, check_text, decode_columns
 from palaver.transfer.import_rows import find_value, has_row
-from palaver.transfer.own_format import RecordStream
+from palaver.transfer.own_format import Record, RecordStream
 from palaver.transfer.report import ImportReport, WriteQueue
 from palaver.transfer.restore_people import PERSON, AudienceDirectory
 from palaver.transfer.restore_sessions import ATTACHMENT, EVENTS_PER_STEP, SessionRestore
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from palaver.media.attachments import Attachments
     from palaver.sessions.store import SessionStore
-    from palaver.transfer.own_format import Record
 
 
 def restore_export(

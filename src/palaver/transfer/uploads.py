@@ -27,7 +27,7 @@ from palaver.core.errors import LimitReached, NotFound, StoreFull, StoreUnavaila
 from palaver.core.files import check_room, write_file_atomically
 from palaver.sessions.speech import clean_file_name
 from palaver.transfer.imported import InvalidImport
-from palaver.transfer.reader_kit.export_files import is_sqlite_file, open_export
+from palaver.transfer.reader_kit.export_files import ExportFiles, is_sqlite_file, open_export
 from palaver.transfer.readers import PALAVER, get_manifests
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from palaver.core.clock import Clock
     from palaver.core.ids import PersonId
-    from palaver.transfer.reader_kit.export_files import ExportFiles
 
 
 UPLOADS_FOLDER: Final = "imports"  # in the home folder

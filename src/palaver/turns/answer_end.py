@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from palaver.core.errors import AgentError, InvalidInput, NothingToDo, StoreError
+from palaver.core.errors import AgentError, InvalidInput, NothingToDo, PalaverError, StoreError
 from palaver.core.texts import say
 from palaver.sessions.turn import FailureCode, InterruptReason, TurnState
 from palaver.sessions.usage import TurnUsage
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
-    from palaver.core.errors import PalaverError
 
 # The facts of an error that are kept with the end of its answer.
 FAILURE_FACTS = (

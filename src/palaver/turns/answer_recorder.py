@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.base import Notice, ReasoningDelta, TextDelta, ToolCall, ToolResult, UsageReport
+from palaver.agent.base import AgentEvent, Notice, ReasoningDelta, TextDelta, ToolCall, ToolResult, UsageReport
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
@@ -31,7 +31,7 @@ from palaver.sessions import (
     usage_table as usage,
 )
 from palaver.sessions.context import clean_chat_text
-from palaver.sessions.draft import START_POSITION, Piece, PieceKind, build_turn_messages
+from palaver.sessions.draft import START_POSITION, Draft, Piece, PieceKind, build_turn_messages
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
 from palaver.sessions.speech import find_attachment_ids
@@ -40,11 +40,9 @@ from palaver.sessions.turn import JOB_RUN_KEY, InterruptReason, TurnKind, TurnSt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.agent.base import AgentEvent
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction
     from palaver.live.feed_events import LiveRun
-    from palaver.sessions.draft import Draft
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.turn_leases import TurnLease
     from palaver.sessions.usage import TurnUsage

@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent import compaction as summaries
-from palaver.agent.base import CUT_OFF_NOTICE, Notice, TextDelta, UsageReport, estimate_message_tokens
+from palaver.agent.base import CUT_OFF_NOTICE, AgentRequest, Notice, TextDelta, UsageReport, estimate_message_tokens
 from palaver.agent.compaction import MIN_CONTEXT_TOKENS, count_tokens, shorten_messages
 from palaver.agent.history import build_messages
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import AgentError, ContextOverflow, InvalidInput, NothingToCompact, NothingToDo
 from palaver.core.texts import say, say_count
 from palaver.delivery.notices import send_notice_to_address
@@ -40,18 +40,15 @@ from palaver.sessions import (
     versions_table as compactions,
 )
 from palaver.sessions.turn import NoticeCode, TurnKind
-from palaver.turns.request_builder import load_turn_choices
+from palaver.turns.request_builder import RunDependencies, load_turn_choices
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from typing import Any
 
-    from palaver.agent.base import AgentRequest
     from palaver.config.agent_rules import CompactionRules
-    from palaver.core.engines.base import Transaction
     from palaver.sessions.events import Compaction, Event
     from palaver.sessions.turn_leases import TurnLease
-    from palaver.turns.request_builder import RunDependencies
 
 
 _MAX_SPLIT_DEPTH = 4  # messages that are too long for one request are split in half at most this often

@@ -19,21 +19,18 @@ from palaver.core import background as named_leases
 from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.memory.model import MemoryTurnKind
 from palaver.memory.queue import queue_memory_turn
 from palaver.sessions import expiry_table as expiry, table as sessions
-from palaver.sessions.expiry_table import ExpiryOutcome
+from palaver.sessions.expiry_table import ExpiryOutcome, PlaceType, Position
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
-from palaver.sessions.policy import compute_reset_cutoff, compute_reset_time
+from palaver.sessions.policy import ResetPolicy, compute_reset_cutoff, compute_reset_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from palaver.agent.profiles import CurrentSettings
-    from palaver.core.engines.base import Transaction
-    from palaver.sessions.expiry_table import PlaceType, Position
-    from palaver.sessions.policy import ResetPolicy
     from palaver.sessions.store import SessionStore
 
 LEASE_NAME: Final = "expiry"

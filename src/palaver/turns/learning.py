@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import (
     AgentUnavailable,
     DuplicateMemory,
@@ -31,13 +31,14 @@ from palaver.core.errors import (
     PalaverError,
     SessionNotFound,
 )
-from palaver.core.ids import new_memory_id, new_turn_id
+from palaver.core.ids import PersonId, SessionId, new_memory_id, new_turn_id
 from palaver.drivers.demo import DEMO_MODEL
 from palaver.memory import learning_table as memory_turns, table as memories
 from palaver.memory.model import (
     MAX_AGENT_MEMORY_CHARS,
     MAX_MEMORIES_PER_AUDIENCE,
     Memory,
+    MemoryConflict,
     MemoryOrigin,
     clean_memory,
     find_best_matches,
@@ -55,23 +56,18 @@ from palaver.memory.queue import (
 from palaver.memory.tools import make_recall_tool, make_remember_tool
 from palaver.sessions import log_table as events, settings_table as session_settings, table as sessions
 from palaver.sessions.model import StartReason
-from palaver.turns.request_builder import load_turn_choices
+from palaver.turns.request_builder import RunDependencies, load_turn_choices
 from palaver.turns.side_work import SideWork, record_side_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from palaver.core.engines.base import Transaction
-    from palaver.core.ids import PersonId, SessionId
     from palaver.memory.learning_table import MemoryTurn
-    from palaver.memory.model import MemoryConflict
     from palaver.money.meter import BudgetMeter
     from palaver.sessions.events import Event
     from palaver.sessions.message import Message
     from palaver.sessions.table import SessionRow
     from palaver.sessions.usage import TurnUsage
-    from palaver.turns.request_builder import RunDependencies
 
 
 _PAGE_MESSAGES = 100

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from palaver.agent import profiles
-from palaver.agent.base import AgentRequest
+from palaver.agent.base import Agent, AgentRequest, Notice, Tool
 from palaver.agent.history import build_messages
-from palaver.agent.profiles import apply_choices, is_model_allowed
+from palaver.agent.profiles import TurnChoices, apply_choices, is_model_allowed
 from palaver.agent.toolsets import BUILT_IN_TOOLSETS
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import NothingToDo
 from palaver.core.texts import say
-from palaver.jobs.active_run import build_job_run_prompt, load_active_run
+from palaver.jobs.active_run import ActiveRun, build_job_run_prompt, load_active_run
 from palaver.memory import table as memory_blocks
 from palaver.memory.queue import load_memory_block
 from palaver.people import table as people
@@ -28,28 +28,22 @@ from palaver.sessions import (
     table as sessions,
     versions_table as compactions,
 )
-from palaver.sessions.context import build_session_context, build_session_context_prompt
+from palaver.sessions.context import Redactor, SessionContext, build_session_context, build_session_context_prompt
 from palaver.sessions.conversations import explain_automatic_start
 from palaver.sessions.events import Event, EventKind
 from palaver.sessions.home_channels import load_home_channels
-from palaver.sessions.model import AUTOMATIC_START_REASONS, SessionEntry
+from palaver.sessions.model import AUTOMATIC_START_REASONS, Session, SessionEntry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
-    from palaver.agent.base import Agent, Notice, Tool
-    from palaver.agent.profiles import TurnChoices
     from palaver.config.agent_rules import AgentProfile, TurnRules
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.core.source import Platform
-    from palaver.jobs.active_run import ActiveRun
     from palaver.live.feed import Feed
     from palaver.media.attachments import Attachments
     from palaver.money.meter import Budgets
-    from palaver.sessions.context import Redactor, SessionContext
     from palaver.sessions.message import Message
-    from palaver.sessions.model import Session
     from palaver.sessions.settings_table import SessionSettings
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow

@@ -14,10 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.base import CUT_OFF_NOTICE, Notice, TextDelta, ToolCall
+from palaver.agent.base import CUT_OFF_NOTICE, AgentEvent, AgentRequest, Notice, TextDelta, Tool, ToolCall
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import (
     AgentError,
     InvalidInput,
@@ -32,7 +32,7 @@ from palaver.core.texts import join_texts, say
 from palaver.jobs.active_run import RunReports, is_job_run
 from palaver.live.feed_events import LiveRun
 from palaver.sessions import log_table as events, turn_leases
-from palaver.sessions.draft import PieceKind, Position
+from palaver.sessions.draft import Piece, PieceKind, Position
 from palaver.sessions.turn import FailureCode, InterruptReason, NoticeCode, TurnKind, TurnState
 from palaver.turns.answer_end import AnswerEnded, explain_error, explain_interruption, explain_mistake
 from palaver.turns.answer_recorder import AnswerRecorder, build_text_only_messages, finish_turn
@@ -43,18 +43,14 @@ from palaver.turns.compaction import (
     format_compaction_reply,
     run_until_short_enough,
 )
-from palaver.turns.request_builder import RequestBuilder
+from palaver.turns.request_builder import RequestBuilder, RunDependencies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from palaver.agent.base import AgentEvent, AgentRequest, Tool
-    from palaver.core.engines.base import Transaction
-    from palaver.sessions.draft import Piece
     from palaver.sessions.events import Compaction, Event
     from palaver.sessions.turn_leases import TurnLease
     from palaver.sessions.usage import TurnUsage
-    from palaver.turns.request_builder import RunDependencies
 
 STOP_TIMEOUT_SECONDS = 30.0  # for a driver and its tools to react to being canceled
 END_RETRY_SECONDS = 0.5  # pause before an answer that could not be stored is stored again

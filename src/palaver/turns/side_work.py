@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.agent.base import AgentRequest, TextDelta, UsageReport
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import PalaverError
 from palaver.core.titles import clean_model_title
 from palaver.drivers.demo import DEMO_MODEL
@@ -28,17 +28,15 @@ from palaver.sessions import (
 )
 from palaver.sessions.turn import TurnKind, TurnState
 from palaver.sessions.usage_table import NO_SESSION_NO
-from palaver.turns.request_builder import load_turn_choices
+from palaver.turns.request_builder import RunDependencies, load_turn_choices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, TurnId
     from palaver.money.meter import BudgetMeter, MeteredWork
     from palaver.sessions.turn_leases import TurnLease
     from palaver.sessions.usage import TurnUsage
-    from palaver.turns.request_builder import RunDependencies
     from palaver.turns.run import Run
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent import history_tools as history, toolsets
-from palaver.agent.base import ToolFailed
+from palaver.agent.base import Tool, ToolFailed
 from palaver.agent.tool_arguments import limit_results
 from palaver.agent.toolsets import (
     HISTORY_TOOLSET,
@@ -29,13 +29,20 @@ from palaver.agent.toolsets import (
     Toolset,
     is_personal_lane_in_group,
 )
-from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.clock import Clock, from_micros, to_micros
+from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.errors import InvalidInput, LimitReached, NothingToDo
-from palaver.core.source import ChatType
+from palaver.core.source import ChatType, SessionSource
 from palaver.delivery import tools as messaging
 from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_chat
-from palaver.delivery.reachable_chats import MAX_REACHABLE_CHATS, ChatKind, Origin, list_reachable_chats, resolve_chat
+from palaver.delivery.reachable_chats import (
+    MAX_REACHABLE_CHATS,
+    ChatKind,
+    Origin,
+    ReachableChat,
+    list_reachable_chats,
+    resolve_chat,
+)
 from palaver.delivery.tools import MAX_SENT_CHARS, ListedChat
 from palaver.jobs import table as jobs, tools as schedule
 from palaver.jobs.active_run import RunReports
@@ -44,7 +51,7 @@ from palaver.memory import tools as memory
 from palaver.memory.service import ConversationMemory
 from palaver.people import table as people
 from palaver.sessions import list_table as session_privacy, turn_leases
-from palaver.sessions.context import format_place_name, format_prompt_target, needs_raw_ids
+from palaver.sessions.context import Redactor, format_place_name, format_prompt_target, needs_raw_ids
 from palaver.sessions.sent_message import SenderKind, SentBy
 from palaver.sessions.turn import JOB_RUN_KEY
 from palaver.sessions.view import AsyncSessionView, ViewScope
@@ -52,15 +59,9 @@ from palaver.sessions.view import AsyncSessionView, ViewScope
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from palaver.agent.base import Tool
     from palaver.config.agent_rules import TurnRules
-    from palaver.core.clock import Clock
-    from palaver.core.engines.base import Engine, Transaction
-    from palaver.core.source import SessionSource
-    from palaver.delivery.reachable_chats import ReachableChat
     from palaver.jobs.conversation_jobs import MakeConversationJobs
     from palaver.people.model import Principal
-    from palaver.sessions.context import Redactor
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow
     from palaver.sessions.turn_leases import TurnLease

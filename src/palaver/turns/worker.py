@@ -19,12 +19,12 @@ from palaver.accounts import access
 from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import WorkKind, Write, write_kind
+from palaver.core.engines.base import Transaction, WorkKind, Write, write_kind
 from palaver.core.errors import InvalidMessage, LeaseLost, StoreError
 from palaver.core.texts import say
 from palaver.people.model import Role
 from palaver.sessions import turn_leases
-from palaver.sessions.draft import START_POSITION, build_turn_messages
+from palaver.sessions.draft import START_POSITION, Piece, Position, build_turn_messages
 from palaver.sessions.turn import (
     CrashedTurnAction,
     InterruptReason,
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from palaver.config.agent_rules import TurnRules
-    from palaver.core.engines.base import Transaction
     from palaver.core.ids import TurnId
-    from palaver.sessions.draft import Piece, Position
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.message import Message
     from palaver.sessions.turn_leases import ClaimRequest, OrphanTurn, TurnLease

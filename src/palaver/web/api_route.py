@@ -6,10 +6,10 @@ too late: a stranger could make the server parse whatever it lets a signed-in pe
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -20,9 +20,7 @@ from palaver.web.errors import error_responses, make_body_storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
-    from contextlib import AbstractContextManager
 
-    from fastapi import Response
     from starlette.types import Message, Receive, Scope, Send
 
     from palaver.web.open_requests import OpenRequests

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query, Request, Response
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from palaver.core.errors import NotAllowed, NotSignedIn, OwnerRequired, StoreError
@@ -25,7 +25,6 @@ from palaver.web.state import State, WebState
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from fastapi import Response
     from fastapi.dependencies.models import Dependant
     from fastapi.params import Depends as Dependency
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from palaver.config.budget_rules import BudgetScope, BudgetUnit
+from palaver.config.budget_rules import BudgetScope, BudgetStatus, BudgetUnit
 from palaver.delivery.health import load_account_health
-from palaver.delivery.model import AccountState
+from palaver.delivery.model import AccountHealth, AccountState
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from palaver.config.budget_rules import BudgetStatus
-    from palaver.delivery.model import AccountHealth
     from palaver.operation.metrics import MetricsSnapshot
     from palaver.web.state import WebState
 

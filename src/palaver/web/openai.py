@@ -28,6 +28,7 @@ from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.core.wire import Doc, TypedDict
 from palaver.gateway.completions import (
+    AcceptedCall,
     CompletionCall,
     CompletionResult,
     Completions,
@@ -43,14 +44,12 @@ from palaver.web.api_route import ApiRoute, make_router
 from palaver.web.auth import Caller, require_scope, wait_until_signed_out
 from palaver.web.errors import RequestRejected, describe_error
 from palaver.web.routes.live import EventStream
-from palaver.web.state import MAX_KEY_CHARS, State
+from palaver.web.state import MAX_KEY_CHARS, State, WebState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
-    from palaver.gateway.completions import AcceptedCall
     from palaver.people.model import SignedInPerson
-    from palaver.web.state import WebState
 
 
 SESSION_HEADER: Final = "X-Palaver-Session"

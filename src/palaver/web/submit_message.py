@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palaver.commands.command import find_token_scopes
+from palaver.commands.command import CommandCall, MessageCall, find_token_scopes
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import parse_session_id
 from palaver.core.texts import current_language
 from palaver.inbox.registry import REGISTRY, parse_command
-from palaver.people.model import check_permission
+from palaver.people.model import SignedInPerson, check_permission
 from palaver.sessions.conversations import build_person_source
-from palaver.sessions.inbound import Inbound, Outcome, ReplyTo
+from palaver.sessions.inbound import Inbound, Outcome, Receipt, ReplyTo
 from palaver.sessions.view_wire import ReceiptJson
 from palaver.web.errors import RequestRejected
 from palaver.web.wire import receipt_to_json
@@ -23,9 +23,6 @@ from palaver.web.wire import receipt_to_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.commands.command import CommandCall, MessageCall
-    from palaver.people.model import SignedInPerson
-    from palaver.sessions.inbound import Receipt
     from palaver.sessions.turn import BusyPolicy
     from palaver.web.state import WebState
 

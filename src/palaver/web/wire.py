@@ -1,6 +1,6 @@
 """The JSON of conversations, their logs and their usage, as the API shows them to a caller.
 
-Each shape declares the part of the JSON of `sessions/json.py` that a caller may see, and the keys that depend on the
+Each shape declares the part of the JSON of `sessions/wire.py` that a caller may see, and the keys that depend on the
 caller. What is not declared here, such as the ids that platforms use for chats and people, is in no response.
 """
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import AttachmentsUnavailable, InvalidInput, LimitReached, NotFound
-from palaver.sessions.speech import MAX_FILES_PER_MESSAGE
+from palaver.sessions.speech import MAX_FILES_PER_MESSAGE, Attachment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from palaver.media.attachments import Attachments
     from palaver.people.model import Principal
-    from palaver.sessions.speech import Attachment
 
 ATTACH: Final = "/attach"
 DETACH: Final = "/detach"

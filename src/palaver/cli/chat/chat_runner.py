@@ -17,7 +17,7 @@ import click
 
 from palaver import __version__
 from palaver.app import choose_agent_for, load_stored_settings, make_gateway, make_live_settings
-from palaver.cli.chat.chat_options import ChatMode
+from palaver.cli.chat.chat_options import ChatMode, ChatOptions
 from palaver.cli.chat.chat_session import ChatSession
 from palaver.cli.errors import AnswerStopped
 from palaver.cli.options import open_store
@@ -26,7 +26,6 @@ from palaver.cli.output import clean_line, print_hint
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
-    from palaver.cli.chat.chat_options import ChatOptions
     from palaver.cli.chat.line_mode import LineMode
     from palaver.cli.chat.one_shot import OneShot
     from palaver.cli.chat.screen import Screen

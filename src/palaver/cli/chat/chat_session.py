@@ -9,12 +9,12 @@ another one.
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.profiles import find_default_model
 from palaver.cli.chat.attached_files import AttachedFiles
-from palaver.cli.chat.chat_options import StartMode
+from palaver.cli.chat.chat_options import ChatOptions, StartMode
 from palaver.cli.errors import MessageRejected
 from palaver.cli.output import clean_text, format_relative_time
 from palaver.commands.reply_text import MAX_EXCERPT_CHARS, escape_markdown, format_last_exchange
@@ -26,9 +26,6 @@ from palaver.turns.commands.conversation import resume_session, start_session
 from palaver.turns.commands.settings import DEFAULT, choose_personality, choose_profile, choose_workspace
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from palaver.cli.chat.chat_options import ChatOptions
     from palaver.commands.command import CommandAction, CommandCall
     from palaver.core.ids import SessionId, TurnId
     from palaver.gateway.gateway import Gateway

@@ -24,19 +24,17 @@ from palaver.live.feed_events import (
     TurnChanged,
 )
 from palaver.sessions.draft import Piece
-from palaver.sessions.events import EventKind
+from palaver.sessions.events import Event, EventKind
 from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
-from palaver.sessions.turn import InterruptReason, TurnState
+from palaver.sessions.turn import InterruptReason, Turn, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from palaver.cli.chat.chat_session import ChatSession
     from palaver.core.ids import PersonId, SessionId, TurnId
-    from palaver.sessions.events import Event
     from palaver.sessions.message import Message
-    from palaver.sessions.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli.chat.chat_session import describe_busy_outcome
+from palaver.cli.chat.chat_session import ChatSession, describe_busy_outcome
 from palaver.cli.chat.feed_presenter import (
     SESSION_DELETED_TEXT,
     AnswerEnd,
+    DisplayItem,
     FeedListener,
     FeedPresenter,
     FeedUnavailable,
@@ -35,8 +36,6 @@ from palaver.sessions.draft import Piece, PieceKind
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from palaver.cli.chat.chat_session import ChatSession
-    from palaver.cli.chat.feed_presenter import DisplayItem
 
 DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
 _CHUNK_BYTES = 65536

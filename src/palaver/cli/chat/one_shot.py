@@ -12,25 +12,21 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from palaver.cli.chat.chat_options import ChatMode
-from palaver.cli.chat.feed_presenter import FeedPresenter, Note
+from palaver.cli.chat.chat_options import ChatMode, ChatOptions
+from palaver.cli.chat.feed_presenter import DisplayItem, FeedPresenter, Note
 from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRejected, get_exit_code, print_error
 from palaver.cli.output import clean_line, clean_text, format_duration, has_escape_codes, print_json
 from palaver.core.errors import PalaverError, StoreClosed, StoreError
-from palaver.live.feed_events import EventAppended, TurnChanged
+from palaver.live.feed_events import EventAppended, FeedItem, TurnChanged
 from palaver.sessions.draft import Piece, PieceKind
 from palaver.sessions.inbound import Outcome
-from palaver.sessions.turn import BusyPolicy, TurnState
+from palaver.sessions.turn import BusyPolicy, Turn, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from palaver.cli.chat.chat_options import ChatOptions
     from palaver.cli.chat.chat_session import ChatSession
-    from palaver.cli.chat.feed_presenter import DisplayItem
     from palaver.core.ids import SessionId, TurnId
-    from palaver.live.feed_events import FeedItem
-    from palaver.sessions.turn import Turn
 
 COMMAND_STATE = "command"
 REJECTED_STATE = "rejected"

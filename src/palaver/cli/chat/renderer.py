@@ -12,7 +12,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.markdown import CodeBlock, Heading, Markdown
 from rich.padding import Padding
@@ -20,16 +20,13 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from palaver.cli.chat.answer_blocks import AnswerBlocks, Block, ReasoningBlock, TextBlock, ToolBlock
-from palaver.cli.chat.feed_presenter import AnswerEnd, Note, PersonMessage
+from palaver.cli.chat.feed_presenter import AnswerEnd, DisplayItem, Note, PersonMessage
 from palaver.cli.output import clean_line, clean_text, format_count, format_duration, get_display_width, truncate_text
 from palaver.sessions.draft import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rich.console import ConsoleOptions, RenderableType, RenderResult
-
-    from palaver.cli.chat.feed_presenter import DisplayItem
     from palaver.sessions.model import Session
 
 

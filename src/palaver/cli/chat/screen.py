@@ -15,13 +15,13 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import Application, get_app, in_terminal
-from prompt_toolkit.completion import Completer, Completion, PathCompleter
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory
-from prompt_toolkit.input import create_input
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import (
     ConditionalContainer,
     Dimension,
@@ -39,7 +39,7 @@ from prompt_toolkit.widgets import SearchToolbar, TextArea
 
 from palaver.cli.chat.answer_blocks import AnswerBlocks, TextBlock
 from palaver.cli.chat.attached_files import COMMANDS
-from palaver.cli.chat.chat_session import describe_busy_outcome
+from palaver.cli.chat.chat_session import ChatSession, describe_busy_outcome
 from palaver.cli.chat.feed_presenter import (
     SESSION_DELETED_TEXT,
     AnswerEnd,
@@ -50,28 +50,21 @@ from palaver.cli.chat.feed_presenter import (
     SessionDeleted,
     SessionSwitched,
 )
-from palaver.cli.chat.renderer import Renderer, format_own_message, format_status_line
+from palaver.cli.chat.renderer import DisplayBlock, Renderer, format_own_message, format_status_line
 from palaver.cli.output import clean_line, format_relative_time
 from palaver.core.errors import PalaverError, SessionNotFound, StoreError
 from palaver.core.tasks import cancel_tasks
 from palaver.inbox.registry import REGISTRY
-from palaver.live.feed_events import EventAppended, TurnChanged
+from palaver.live.feed_events import EventAppended, FeedItem, TurnChanged
 from palaver.sessions.draft import Piece
-from palaver.sessions.inbound import Outcome
+from palaver.sessions.inbound import Outcome, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
     from pathlib import Path
 
     from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.completion import CompleteEvent
-    from prompt_toolkit.input import Input
-    from prompt_toolkit.key_binding import KeyPressEvent
 
-    from palaver.cli.chat.chat_session import ChatSession
-    from palaver.cli.chat.renderer import DisplayBlock
-    from palaver.live.feed_events import FeedItem
-    from palaver.sessions.inbound import Receipt
     from palaver.sessions.model import Session
 
 

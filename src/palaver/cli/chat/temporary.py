@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta
 from palaver.cli.chat.feed_presenter import Note
-from palaver.cli.chat.one_shot import Answer, print_answer_json
+from palaver.cli.chat.one_shot import Answer, AnswerOutput, print_answer_json
 from palaver.cli.output import print_hint
 from palaver.core.errors import PalaverError
 from palaver.core.source import Platform
-from palaver.inbox.temporary_request import MAX_CONVERSATION_CHARS, MAX_MESSAGES, TemporaryMessage, TemporaryQuestion
+from palaver.inbox.temporary_request import (
+    MAX_CONVERSATION_CHARS,
+    MAX_MESSAGES,
+    TemporaryEvent,
+    TemporaryMessage,
+    TemporaryQuestion,
+)
 from palaver.sessions.draft import Piece, PieceKind
 from palaver.sessions.turn import TurnState
 from palaver.turns.commands.settings import DEFAULT
@@ -25,9 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from palaver.cli.chat.chat_options import ChatOptions
-    from palaver.cli.chat.one_shot import AnswerOutput
     from palaver.gateway.gateway import Gateway
-    from palaver.inbox.temporary_request import TemporaryEvent
     from palaver.people.model import Person
     from palaver.turns.answer_end import AnswerEnded
 

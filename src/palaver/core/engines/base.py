@@ -9,7 +9,7 @@ What keeps a server from serving everything, for monitoring and for `palaver doc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum, auto
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVa
 from palaver.core.errors import StoreClosed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
     from palaver.core.clock import Clock

@@ -19,7 +19,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import Upgrade
+from palaver.core.engines.base import Dialect, Row, Transaction, Upgrade
 from palaver.core.errors import SchemaTooNew, SchemaTooOld, StoreUnavailable, UpgradeRequired
 from palaver.core.invocation import format_command
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     import apsw
-
-    from palaver.core.engines.base import Dialect, Row, Transaction
 
 
 _FILE_NAME = re.compile(r"(?P<name>\d{4}_\w+?)(?:\.(?P<engine>\w+))?\.sql")

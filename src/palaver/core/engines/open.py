@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import Upgrade
+from palaver.core.engines.base import Engine, Upgrade
 from palaver.core.engines.sqlite import SqliteEngine
 from palaver.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from palaver.core.engines.base import Engine
 
 
 def open_engine(

@@ -18,7 +18,20 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from palaver.core.engines.base import Conflict, Read, Upgrade, Work, WorkKind, Write, get_kind, write_key
+from palaver.core.engines.base import (
+    Conflict,
+    OnChange,
+    Read,
+    ReadinessProblem,
+    Transaction,
+    Upgrade,
+    Watch,
+    Work,
+    WorkKind,
+    Write,
+    get_kind,
+    write_key,
+)
 from palaver.core.engines.table_copy import TargetContent, find_content
 from palaver.core.errors import ConfigError, StoreBusy, StoreClosed, StoreReadOnly, StoreUnavailable
 
@@ -49,7 +62,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import LiteralString
 
-    from palaver.core.engines.base import OnChange, ReadinessProblem, Transaction, Watch
 
 T = TypeVar("T")
 

@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from psycopg import errors as pg
 
 from palaver.core.engines import migrate
-from palaver.core.engines.base import Dialect, Upgrade
-from palaver.core.engines.postgres_connection import LONG_TIME_LIMITS
+from palaver.core.engines.base import Dialect, Row, Upgrade
+from palaver.core.engines.postgres_connection import LONG_TIME_LIMITS, PooledConnection
 from palaver.core.errors import StoreBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.core.engines.base import Row
-    from palaver.core.engines.postgres_connection import PooledConnection
 
 DIALECT = Dialect(
     "postgres",

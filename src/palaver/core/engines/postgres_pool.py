@@ -31,7 +31,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -39,10 +39,13 @@ from weakref import WeakValueDictionary
 
 import psycopg
 
-from palaver.core.engines.base import WorkKind, fetch_value, run_without_stop_iteration
+from palaver.core.engines.base import OnChange, WorkKind, fetch_value, run_without_stop_iteration
 from palaver.core.engines.postgres_connection import (
     CONNECT_TIMEOUT_SECONDS,
+    PooledConnection,
     ServerAway,
+    ServerIdentity,
+    ServerReport,
     TimelineFile,
     WrongServer,
     connect,
@@ -56,11 +59,7 @@ from palaver.core.errors import SchemaTooNew, StoreBusy, StoreClosed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-    from concurrent.futures import Future
     from pathlib import Path
-
-    from palaver.core.engines.base import OnChange
-    from palaver.core.engines.postgres_connection import PooledConnection, ServerIdentity, ServerReport
 
 
 MAX_CONNECTIONS: Final[Mapping[WorkKind, int]] = {

@@ -24,7 +24,20 @@ import apsw
 
 from palaver.core.clock import SystemClock
 from palaver.core.engines import migrate
-from palaver.core.engines.base import Dialect, Read, ReadinessProblem, Row, Upgrade, Work, fetch_value, run_on_thread
+from palaver.core.engines.base import (
+    Dialect,
+    OnChange,
+    Read,
+    ReadinessProblem,
+    Row,
+    Transaction,
+    Upgrade,
+    Watch,
+    Work,
+    Write,
+    fetch_value,
+    run_on_thread,
+)
 from palaver.core.engines.group_commit import GroupWriter
 from palaver.core.engines.integrity import check_before_use
 from palaver.core.engines.migrate import MustBeAlone, list_applied, migrate_file, read_version
@@ -45,7 +58,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
-    from palaver.core.engines.base import OnChange, Transaction, Watch, Write
 
 T = TypeVar("T")
 

@@ -26,13 +26,11 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE
+from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, OnChange, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
-
-    from palaver.core.engines.base import OnChange, Transaction
 
 
 _SELECT_OPEN_TURNS = "SELECT no, session_no, state, input_seq, stop_request FROM turn"

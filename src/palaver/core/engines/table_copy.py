@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.engines.migrate import COPY_MARKER, list_seeded_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from palaver.core.engines.base import Row, Transaction
 
 
 PROGRESS_TABLE: Final = "store_copy"

@@ -20,14 +20,13 @@ from palaver.core.text import make_storable
 from palaver.media.documents.extraction import DOCUMENT_TYPES, DocumentText, TextExtractor, find_archive_type
 from palaver.media.documents.html_text import decode_page
 from palaver.media.documents.limits import MAX_TEXT_CHARS
-from palaver.media.web.requests import GuardedRequests
+from palaver.media.web.requests import GuardedRequests, Resolve
 from palaver.media.web.tools import SearchResult, WebPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from palaver.config.agent_rules import WebToolRules
-    from palaver.media.web.requests import Resolve
 
 
 _BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"

@@ -12,21 +12,18 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
 from palaver.core.errors import ConnectionLost, InvalidInput
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-
-    Resolve = Callable[[str, int], Awaitable[Sequence[str]]]  # host and port → addresses
-
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]  # host and port → addresses
 _GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 # Threads of their own, started when they are needed: a name server of a stranger that does not answer holds one for

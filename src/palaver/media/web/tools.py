@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from palaver.agent.base import ToolFailed
+from palaver.agent.base import Tool, ToolFailed
 from palaver.agent.tool_arguments import integer_argument, make_tool, quote_data, text_argument
 from palaver.agent.toolsets import WEB_TOOLSET
 from palaver.core.errors import ConnectionLost, InvalidInput
@@ -18,7 +18,6 @@ from palaver.core.errors import ConnectionLost, InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from palaver.agent.base import Tool
 
 MAX_PAGE_CHARS: Final = 16_000  # of a page in one result
 MAX_RESULTS: Final = 10

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from palaver.core.engines.schema_state import get_sqlite_path
 from palaver.core.errors import ConfigError, PalaverError
 from palaver.operation.doctor import folders, machine
-from palaver.operation.doctor.finding import Diagnosis, Finding, FindingCode, make_ok, make_problem, make_warning
+from palaver.operation.doctor.finding import (
+    Diagnosis,
+    Finding,
+    FindingCode,
+    FixCommands,
+    make_ok,
+    make_problem,
+    make_warning,
+)
 from palaver.operation.doctor.machine import check_model
 
 if TYPE_CHECKING:
@@ -20,7 +28,6 @@ if TYPE_CHECKING:
 
     from palaver.config import Settings
     from palaver.gateway.account_link import ConfiguredAccount
-    from palaver.operation.doctor.finding import FixCommands
     from palaver.sessions.store import SessionStore
     from palaver.settings.reader import LoadedSettings
 

@@ -17,9 +17,9 @@ from palaver.core.engines.sqlite_file import list_backup_paths, refuse_lost_file
 from palaver.core.errors import PalaverError, SchemaTooNew, StoreDamaged
 from palaver.core.texts import join_texts, say
 from palaver.delivery.health import load_health
-from palaver.delivery.model import STATE_LABELS, AccountState
+from palaver.delivery.model import STATE_LABELS, AccountHealth, AccountState
 from palaver.operation import invariants
-from palaver.operation.doctor.finding import FindingCode, make_ok, make_problem, make_warning
+from palaver.operation.doctor.finding import Finding, FindingCode, FixCommands, make_ok, make_problem, make_warning
 from palaver.operation.integrity_check import check_integrity
 from palaver.settings.live_settings import probe_account
 
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from palaver.delivery.model import AccountHealth
     from palaver.gateway.account_link import ConfiguredAccount
-    from palaver.operation.doctor.finding import Finding, FixCommands
     from palaver.sessions.store import SessionStore
 
 

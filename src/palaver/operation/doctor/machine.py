@@ -21,7 +21,7 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 from palaver import __version__
-from palaver.agent.base import AgentRequest, TextDelta, Unmetered, UsageReport
+from palaver.agent.base import Agent, AgentRequest, CallMeter, TextDelta, Unmetered, UsageReport
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
@@ -34,7 +34,7 @@ from palaver.drivers.selection import choose_agent
 from palaver.media.documents.sandbox import CHECK_COMMAND
 from palaver.money import calls_table as call_records
 from palaver.money.meter import Budgets
-from palaver.operation.doctor.finding import FindingCode, make_ok, make_problem, make_warning
+from palaver.operation.doctor.finding import Finding, FindingCode, FixCommands, make_ok, make_problem, make_warning
 from palaver.operation.metrics import find_wait_minutes
 from palaver.people import table as people
 from palaver.sessions import usage_table as usage
@@ -42,10 +42,8 @@ from palaver.sessions import usage_table as usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from palaver.agent.base import Agent, CallMeter
     from palaver.config import Settings
     from palaver.core.ids import PersonId
-    from palaver.operation.doctor.finding import Finding, FixCommands
     from palaver.sessions.store import SessionStore
 
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final
 import httpx2
 
 from palaver.core.errors import ConnectionLost, InvalidInput
-from palaver.media.web.requests import GuardedRequests
+from palaver.media.web.requests import GuardedRequests, Resolve
 from palaver.platforms.common.settings import is_loopback
 from palaver.sessions.speech import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping
 
-    from palaver.media.web.requests import Resolve
 
 _BYTES_PER_MB: Final = 1_000_000
 

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from palaver.delivery.model import measure_length
+from palaver.delivery.model import Capabilities, measure_length
 from palaver.delivery.splitting import split_markdown
 from palaver.platforms.common.markdown import TableLines, draw_table, read_rows, replace_invalid_characters
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-    from palaver.delivery.model import Capabilities
 
 TABLE_LINES: Final = TableLines(column=" | ", rule="-", cross="-|-")
 MAX_TABLE_COLUMNS: Final = 46  # characters side by side: a phone held upright shows fewer, one held sideways these

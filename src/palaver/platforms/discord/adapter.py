@@ -13,7 +13,7 @@ import discord
 from palaver.core.errors import ConnectionLost, SendRejected
 from palaver.core.source import Platform
 from palaver.core.tasks import BackgroundTasks, run_together
-from palaver.delivery.adapter import Adapter
+from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage
 from palaver.gateway.intake import Intake
 from palaver.inbox.registry import COMMANDS
 from palaver.platforms.common.failures import RequestFailed
@@ -22,7 +22,7 @@ from palaver.platforms.discord.directory import ChannelDirectory
 from palaver.platforms.discord.failures import NO_HISTORY_FOR_REPLY, UNKNOWN_MESSAGE, RequestRefused
 from palaver.platforms.discord.gateway import GatewayClient, GatewaySession, GatewayTiming
 from palaver.platforms.discord.inbound import BUTTON_INTERACTION, COMMAND_ID_PREFIX, COMMAND_INTERACTION
-from palaver.platforms.discord.manifest import CAPABILITIES
+from palaver.platforms.discord.manifest import CAPABILITIES, DiscordSettings
 from palaver.platforms.discord.outbound import (
     build_channel_path,
     build_commands,
@@ -34,17 +34,14 @@ from palaver.platforms.discord.outbound import (
     render_markdown,
 )
 from palaver.platforms.discord.receiver import Receiver
-from palaver.sessions.inbound import ButtonPressed, Inbound
+from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Inbound, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.commands.command import Command
-    from palaver.delivery.adapter import AccountInfo, AccountLink, OutgoingMessage
-    from palaver.platforms.discord.manifest import DiscordSettings
     from palaver.platforms.manifest import AccountPlace
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import AnyUpdate, Receipt
 
 log = logging.getLogger(__name__)
 

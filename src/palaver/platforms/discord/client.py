@@ -24,7 +24,7 @@ from palaver.platforms.discord.failures import (
     make_platform_error,
 )
 from palaver.platforms.discord.inbound import COMMAND_INTERACTION
-from palaver.platforms.discord.manifest import DEFAULT_API_URL
+from palaver.platforms.discord.manifest import DEFAULT_API_URL, DiscordSettings
 from palaver.platforms.discord.outbound import EPHEMERAL, build_press_answer
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from discord.file import File
 
-    from palaver.platforms.discord.manifest import DiscordSettings
 
 CONNECT_TIMEOUT_SECONDS: Final = 15.0
 ANSWER_TIMEOUT_SECONDS: Final = 30.0

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.sessions.inbound import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from palaver.delivery.adapter import AccountLink
 
 JSON = Mapping[str, Any]

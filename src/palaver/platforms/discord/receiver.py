@@ -43,7 +43,7 @@ from palaver.platforms.discord.inbound import (
     parse_message,
     parse_reaction,
 )
-from palaver.sessions.inbound import Cursor, Inbound
+from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Cursor, Inbound
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import AccountLink
     from palaver.gateway.intake import Intake
     from palaver.platforms.discord.client import DiscordClient
-    from palaver.sessions.inbound import AnyUpdate, ButtonPressed
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRej
 from palaver.core.source import Platform
 from palaver.core.tasks import BackgroundTasks, cancel_tasks
 from palaver.core.texts import say
-from palaver.delivery.adapter import AccountInfo, Adapter
+from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.client import MailClient
 from palaver.platforms.email.headers import (
@@ -31,7 +31,7 @@ from palaver.platforms.email.headers import (
 )
 from palaver.platforms.email.imap import ImapRefused
 from palaver.platforms.email.inbound import MailIgnored, list_addresses, read_envelope
-from palaver.platforms.email.manifest import CAPABILITIES, MAX_FILE_BYTES
+from palaver.platforms.email.manifest import CAPABILITIES, MAX_FILE_BYTES, EmailSettings
 from palaver.platforms.email.outbound import (
     MailHead,
     build_file_mail,
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from email.message import EmailMessage
 
-    from palaver.delivery.adapter import AccountLink, OutgoingFile, OutgoingMessage
-    from palaver.platforms.email.manifest import EmailSettings
     from palaver.platforms.manifest import AccountPlace
 
 log = logging.getLogger(__name__)

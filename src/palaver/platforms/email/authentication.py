@@ -9,12 +9,8 @@ others say. Senders also choose texts that servers repeat in their fields, in qu
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from palaver.platforms.email.headers import get_domain, normalize_address, parse_mailboxes
-
-if TYPE_CHECKING:
-    from palaver.platforms.email.headers import Mailbox, MailHeader
+from palaver.platforms.email.headers import Mailbox, MailHeader, get_domain, normalize_address, parse_mailboxes
 
 MAX_RESULTS_CHARS = 10_000
 

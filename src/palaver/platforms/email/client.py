@@ -13,18 +13,23 @@ from typing import TYPE_CHECKING
 
 import aiosmtplib
 
-from palaver.core.errors import AccountRefused, ConnectionLost, PlatformError, SendRetryable, SendUncertain
+from palaver.core.errors import (
+    AccountRefused,
+    ConnectionLost,
+    DeliveryError,
+    PlatformError,
+    SendRetryable,
+    SendUncertain,
+)
 from palaver.core.texts import say
 from palaver.platforms.email.body_text import TransferDecoder
 from palaver.platforms.email.headers import MAX_HEADER_BYTES, clean_line
-from palaver.platforms.email.imap import ImapConnection, ImapRefused
+from palaver.platforms.email.imap import Folder, ImapConnection, ImapRefused
 from palaver.platforms.email.outbound import classify_refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from palaver.core.errors import DeliveryError
-    from palaver.platforms.email.imap import Folder
     from palaver.platforms.email.imap_parsing import MimePart
     from palaver.platforms.email.manifest import EmailSettings, Security
 

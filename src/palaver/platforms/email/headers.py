@@ -14,16 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.errors import HeaderParseError
 from email.header import decode_header
-from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.email.imap_parsing import decode_charset
-from palaver.sessions.delivery import parse_part_key
-
-if TYPE_CHECKING:
-    from palaver.sessions.delivery import Address
-
+from palaver.sessions.delivery import Address, parse_part_key
 
 MAX_HEADER_BYTES = 64 * 1024
 MAX_FIELDS = 500

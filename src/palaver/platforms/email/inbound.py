@@ -17,6 +17,8 @@ from palaver.platforms.email.headers import (
     MAX_CHAT_PEOPLE,
     MAX_NAME_CHARS,
     MAX_SUBJECT_CHARS,
+    Mailbox,
+    MailHeader,
     decode_words,
     find_ids,
     find_thread,
@@ -30,14 +32,12 @@ from palaver.platforms.email.headers import (
     parse_own_id,
     remove_tag,
 )
-from palaver.sessions.inbound import Inbound, RepliedMessage
+from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.platforms.email.headers import Mailbox, MailHeader
     from palaver.platforms.email.manifest import EmailSettings
-    from palaver.sessions.inbound import InboundFile
 
 UNREADABLE_TEXT = "[This mail could not be read: its parts are damaged or too many.]"
 

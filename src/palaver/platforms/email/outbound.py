@@ -15,7 +15,7 @@ from email.policy import EmailPolicy
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
-from palaver.core.errors import SendRejected, SendRetryable, TargetUnreachable
+from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, TargetUnreachable
 from palaver.platforms.common.markdown import replace_invalid_characters
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, clean_line
 from palaver.transfer.html_export import render_html
@@ -23,7 +23,6 @@ from palaver.transfer.html_export import render_html
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.errors import DeliveryError
     from palaver.delivery.adapter import OutgoingFile
 
 MAX_REFERENCES = 20  # that a mail of ours carries: the first, and the last ones

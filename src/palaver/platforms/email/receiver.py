@@ -22,22 +22,17 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.errors import ConnectionLost, PalaverError
 from palaver.gateway.intake import Intake
 from palaver.platforms.email.authentication import SenderRefused
-from palaver.platforms.email.body_text import MAX_TEXT_BYTES, choose_parts, decode_text
-from palaver.platforms.email.headers import MAX_HEADER_BYTES, ThreadState, decode_file_name, parse_header
-from palaver.platforms.email.imap import ImapRefused
-from palaver.platforms.email.imap_parsing import ResponseUnreadable, read_structure
+from palaver.platforms.email.body_text import MAX_TEXT_BYTES, MailParts, choose_parts, decode_text
+from palaver.platforms.email.headers import MAX_HEADER_BYTES, ThreadCache, ThreadState, decode_file_name, parse_header
+from palaver.platforms.email.imap import Folder, ImapConnection, ImapRefused
+from palaver.platforms.email.imap_parsing import MimePart, ResponseUnreadable, Token, read_structure
 from palaver.platforms.email.inbound import UNREADABLE_TEXT, MailIgnored, make_inbound, read_envelope
-from palaver.sessions.inbound import Cursor, InboundFile
+from palaver.sessions.inbound import Cursor, Inbound, InboundFile
 
 if TYPE_CHECKING:
     from palaver.delivery.adapter import AccountLink
-    from palaver.platforms.email.body_text import MailParts
     from palaver.platforms.email.client import MailClient
-    from palaver.platforms.email.headers import ThreadCache
-    from palaver.platforms.email.imap import Folder, ImapConnection
-    from palaver.platforms.email.imap_parsing import MimePart, Token
     from palaver.platforms.email.manifest import EmailSettings
-    from palaver.sessions.inbound import Inbound
 
 log = logging.getLogger(__name__)
 

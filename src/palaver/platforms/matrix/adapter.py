@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
 from palaver.core.source import ChatType, Platform
 from palaver.core.texts import say
-from palaver.delivery.adapter import AccountInfo, Adapter
+from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.platforms.common.failures import RequestError, RequestFailed, make_repeatable
 from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.matrix import outbound
@@ -23,7 +23,7 @@ from palaver.platforms.matrix.client import (
     to_platform_error,
 )
 from palaver.platforms.matrix.inbound import FileReference, Reader, RoomDirectory, read_object, read_text
-from palaver.platforms.matrix.manifest import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS
+from palaver.platforms.matrix.manifest import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS, MatrixSettings
 from palaver.platforms.matrix.receiver import OWN_TRANSACTION_PREFIX, Receiver
 from palaver.platforms.matrix.sign_in import SignIn, sign_in
 
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from palaver.delivery.adapter import AccountLink, OutgoingFile, OutgoingMessage
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.matrix.encryption import RoomEncryption
-    from palaver.platforms.matrix.manifest import MatrixSettings
     from palaver.sessions.delivery import Address
 
 log = logging.getLogger(__name__)

@@ -27,12 +27,11 @@ from palaver.core.texts import say
 from palaver.platforms.common.failures import RequestError, RequestFailed
 from palaver.platforms.common.http import NOT_SENT_ERRORS
 from palaver.platforms.common.inbound import parse_json_object
-from palaver.platforms.matrix.inbound import read_object, read_text
+from palaver.platforms.matrix.inbound import FileReference, read_object, read_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from palaver.platforms.matrix.inbound import FileReference
 
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 60.0

@@ -36,15 +36,13 @@ from nio.store import SqliteStore
 from palaver.core.errors import SendRetryable
 from palaver.core.files import write_file_atomically
 from palaver.core.texts import say
-from palaver.platforms.matrix.client import API, RequestRefused
-from palaver.platforms.matrix.inbound import JsonObject, read_events, read_object
+from palaver.platforms.matrix.client import API, MatrixClient, RequestRefused
+from palaver.platforms.matrix.inbound import FileReference, JsonObject, read_events, read_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from palaver.platforms.matrix.client import MatrixClient
-    from palaver.platforms.matrix.inbound import FileReference
 
 log = logging.getLogger(__name__)
 logging.getLogger("nio").setLevel(logging.CRITICAL)  # it logs the content of events that are not valid

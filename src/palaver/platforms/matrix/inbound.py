@@ -8,14 +8,15 @@ our account, never from the words.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.sessions.inbound import (
+    AnyUpdate,
     ChatMoved,
     Inbound,
     InboundFile,
@@ -25,11 +26,6 @@ from palaver.sessions.inbound import (
     MessageReaction,
     RepliedMessage,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from palaver.sessions.inbound import AnyUpdate
 
 JsonObject = Mapping[str, Any]
 

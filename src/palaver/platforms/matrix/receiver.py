@@ -24,9 +24,13 @@ from palaver.core.texts import chat_language, say, translate
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.failures import RequestError
 from palaver.platforms.common.inbound import RecentEntries, accept_updates
-from palaver.platforms.matrix.client import RequestRefused
+from palaver.platforms.matrix.client import MatrixClient, RequestRefused
 from palaver.platforms.matrix.inbound import (
     JsonObject,
+    Reader,
+    Room,
+    RoomDirectory,
+    SeenEvent,
     describe_event,
     find_references,
     read_event,
@@ -34,16 +38,13 @@ from palaver.platforms.matrix.inbound import (
     read_object,
     read_text,
 )
-from palaver.sessions.inbound import ChatMoved, Cursor
+from palaver.sessions.inbound import AnyUpdate, ChatMoved, Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.delivery.adapter import AccountLink
-    from palaver.platforms.matrix.client import MatrixClient
     from palaver.platforms.matrix.encryption import RoomEncryption
-    from palaver.platforms.matrix.inbound import Reader, Room, RoomDirectory, SeenEvent
-    from palaver.sessions.inbound import AnyUpdate
 
 TIMELINE_LIMIT = 100  # events of one room in one sync; more of them make a gap
 

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 from palaver.core.errors import AccountRefused
 from palaver.core.files import write_file_atomically
 from palaver.core.texts import say
-from palaver.platforms.matrix.client import RequestRefused
+from palaver.platforms.matrix.client import MatrixClient, RequestRefused
 from palaver.platforms.matrix.inbound import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from palaver.platforms.matrix.client import MatrixClient
     from palaver.platforms.matrix.manifest import MatrixSettings
 
 FILE_NAME = "sign-in.json"

@@ -19,7 +19,7 @@ from palaver.core.files import get_free_bytes
 from palaver.core.source import Platform
 from palaver.core.tasks import cancel_tasks
 from palaver.core.texts import say
-from palaver.delivery.adapter import Adapter
+from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.failures import make_repeatable
 from palaver.platforms.signal.client import (
@@ -39,16 +39,14 @@ from palaver.platforms.signal.client import (
 from palaver.platforms.signal.formatting import MessageBody
 from palaver.platforms.signal.inbound import MessageRef, OwnAccount, build_target, parse_message_id
 from palaver.platforms.signal.linking import LinkedAccount, describe_account, link_device, read_account
-from palaver.platforms.signal.manifest import CAPABILITIES
+from palaver.platforms.signal.manifest import CAPABILITIES, SignalSettings
 from palaver.platforms.signal.outbound import build_quote, render_markdown
 from palaver.platforms.signal.receiver import AdapterState, Receiver, Spool, SpoolPosition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from palaver.delivery.adapter import AccountInfo, AccountLink, OutgoingFile, OutgoingMessage
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.signal.manifest import SignalSettings
     from palaver.sessions.delivery import Address
 
 log = logging.getLogger(__name__)

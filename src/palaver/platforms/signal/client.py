@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
+    DeliveryError,
+    PlatformError,
     SendRejected,
     SendRetryable,
     SendUncertain,
@@ -34,7 +36,6 @@ from palaver.core.texts import say
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from palaver.core.errors import DeliveryError, PlatformError
 
 USER_ERROR: Final = -1
 UNTRUSTED_KEY_ERROR: Final = -4

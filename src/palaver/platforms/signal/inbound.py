@@ -22,6 +22,7 @@ from palaver.core.errors import SendRejected
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.common.inbound import list_items
 from palaver.sessions.inbound import (
+    AnyUpdate,
     Inbound,
     InboundFile,
     MessageDeleted,
@@ -32,7 +33,6 @@ from palaver.sessions.inbound import (
 
 if TYPE_CHECKING:
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import AnyUpdate
 
 
 _ACI = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

@@ -16,17 +16,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, RecentEntries, accept_updates, parse_json_object
-from palaver.platforms.signal.inbound import KnownIds, MessageRef, find_revision, parse_event, read_sender_name
+from palaver.platforms.signal.inbound import (
+    JSON,
+    KnownIds,
+    MessageRef,
+    OpenFile,
+    OwnAccount,
+    find_revision,
+    parse_event,
+    read_sender_name,
+)
 from palaver.platforms.signal.outbound import MAX_QUOTE_CHARS
-from palaver.sessions.inbound import Cursor, Inbound, MessageEdited
+from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, MessageEdited
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.delivery.adapter import AccountLink
     from palaver.gateway.intake import Intake
-    from palaver.platforms.signal.inbound import JSON, OpenFile, OwnAccount
-    from palaver.sessions.inbound import AnyUpdate
 
 
 log = logging.getLogger(__name__)

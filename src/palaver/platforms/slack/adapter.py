@@ -19,7 +19,7 @@ from palaver.core.errors import (
 from palaver.core.source import Platform
 from palaver.core.tasks import run_together, wait_for_event
 from palaver.core.texts import say
-from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
+from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage, WebhookRequest, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS
@@ -44,20 +44,16 @@ from palaver.platforms.slack.inbound import (
     parse_event,
     parse_press,
 )
-from palaver.platforms.slack.manifest import CAPABILITIES
+from palaver.platforms.slack.manifest import CAPABILITIES, SlackSettings
 from palaver.platforms.slack.outbound import find_emoji_name, read_key
-from palaver.platforms.slack.socket_mode import SlackSocket, is_signed, read_request
+from palaver.platforms.slack.socket_mode import Envelope, SlackSocket, is_signed, read_request
 from palaver.sessions.delivery import Address
-from palaver.sessions.inbound import ButtonPressed, Cursor, Inbound
+from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Cursor, Inbound, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.slack.manifest import SlackSettings
-    from palaver.platforms.slack.socket_mode import Envelope
-    from palaver.sessions.inbound import AnyUpdate, Receipt
 
     JSON = Mapping[str, Any]
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
 from palaver.core.tasks import BackgroundTasks
 from palaver.platforms.common.inbound import RecentEntries
-from palaver.platforms.slack.client import find_share
+from palaver.platforms.slack.client import SlackClient, find_share
 from palaver.platforms.slack.failures import ApiRefusal, RequestFailed, make_platform_error
-from palaver.platforms.slack.inbound import is_own_message, is_ts
+from palaver.platforms.slack.inbound import AppIdentity, is_own_message, is_ts
 from palaver.platforms.slack.outbound import read_key
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from palaver.delivery.adapter import AccountLink, OutgoingMessage
-    from palaver.platforms.slack.client import SlackClient
-    from palaver.platforms.slack.inbound import AppIdentity
     from palaver.sessions.delivery import Address
 
     JSON = Mapping[str, Any]

@@ -15,7 +15,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.slack.outbound import (
@@ -27,6 +27,7 @@ from palaver.platforms.slack.outbound import (
     remove_leading_mention,
 )
 from palaver.sessions.inbound import (
+    AnyUpdate,
     ButtonPressed,
     Inbound,
     InboundFile,
@@ -36,9 +37,6 @@ from palaver.sessions.inbound import (
     MessageReaction,
     RepliedMessage,
 )
-
-if TYPE_CHECKING:
-    from palaver.sessions.inbound import AnyUpdate
 
 JSON = Mapping[str, Any]
 OpenFile = Callable[[JSON], AsyncIterator[bytes]]

@@ -23,14 +23,22 @@ from telegram.constants import ReactionEmoji
 from palaver.core.errors import AccountRefused, ConnectionLost, DeliveryError, SendRejected
 from palaver.core.source import Platform
 from palaver.core.texts import chat_language, say, translate
-from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
+from palaver.delivery.adapter import (
+    AccountInfo,
+    AccountLink,
+    Adapter,
+    OutgoingFile,
+    OutgoingMessage,
+    WebhookRequest,
+    WebhookResponse,
+)
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, accept_updates, parse_json_object
 from palaver.platforms.telegram.client import TelegramClient
 from palaver.platforms.telegram.failures import ApiRefusal
 from palaver.platforms.telegram.inbound import GENERAL_TOPIC_ID, BotIdentity, parse_update
-from palaver.platforms.telegram.manifest import CAPABILITIES
+from palaver.platforms.telegram.manifest import CAPABILITIES, TelegramSettings
 from palaver.platforms.telegram.outbound import (
     MessageBody,
     choose_file_method,
@@ -38,16 +46,13 @@ from palaver.platforms.telegram.outbound import (
     compute_draft_id,
     render_markdown,
 )
-from palaver.sessions.inbound import ButtonPressed, Cursor
+from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Cursor, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from palaver.delivery.adapter import AccountLink, OutgoingFile, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.telegram.manifest import TelegramSettings
     from palaver.sessions.delivery import Address, Button
-    from palaver.sessions.inbound import AnyUpdate, Receipt
 
 log = logging.getLogger(__name__)
 

@@ -9,14 +9,15 @@ Always true: whether a message is for the bot is decided by entities, commands a
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.common.inbound import describe_place, list_items
 from palaver.sessions.inbound import (
+    AnyUpdate,
     ButtonPressed,
     ChatMoved,
     Inbound,
@@ -26,11 +27,6 @@ from palaver.sessions.inbound import (
     MessageReaction,
     RepliedMessage,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.sessions.inbound import AnyUpdate
 
 JSON = Mapping[str, Any]
 

@@ -10,9 +10,9 @@ import hashlib
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyromark
 from telegramify_markdown.config import RenderConfig
@@ -20,9 +20,6 @@ from telegramify_markdown.converter import STANDARD_OPTIONS, EventWalker
 
 from palaver.delivery.model import LengthUnit, measure_length
 from palaver.platforms.common.markdown import draw_table, name_cells
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 MAX_TABLE_COLUMNS: Final = 60  # in characters; what is wider breaks into pieces on a phone
 MAX_MATH_CHARS: Final = 300

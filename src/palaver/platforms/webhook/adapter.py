@@ -16,22 +16,25 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from palaver.core.errors import SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import join_texts, say
-from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
+from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage, WebhookRequest, WebhookResponse
 from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.platforms.common.failures import parse_retry_after
 from palaver.platforms.common.http import NOT_SENT_ERRORS, HttpConnections
-from palaver.platforms.webhook.manifest import CAPABILITIES, SignatureRefused, read_key, sign_request, verify_request
-from palaver.sessions.inbound import Inbound, Outcome
+from palaver.platforms.webhook.manifest import (
+    CAPABILITIES,
+    SignatureRefused,
+    WebhookSettings,
+    read_key,
+    sign_request,
+    verify_request,
+)
+from palaver.sessions.inbound import Inbound, Outcome, Receipt
 
 if TYPE_CHECKING:
-    from palaver.core.errors import DeliveryError
-    from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.webhook.manifest import WebhookSettings
-    from palaver.sessions.inbound import Receipt
 
 DEFAULT_CONVERSATION = "default"
 DEFAULT_USER_ID = "default"  # of the account without a name

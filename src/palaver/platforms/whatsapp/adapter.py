@@ -18,23 +18,19 @@ from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
 from palaver.core.source import Platform
 from palaver.core.tasks import wait_for_event
 from palaver.core.texts import say
-from palaver.delivery.adapter import AccountInfo, Adapter, WebhookResponse
+from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage, WebhookRequest, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
 from palaver.platforms.common.inbound import RecentEntries, parse_json_object
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
 from palaver.platforms.whatsapp.client import GraphClient, GraphRefusal, make_late_error
-from palaver.platforms.whatsapp.inbound import parse_webhook
-from palaver.platforms.whatsapp.manifest import CAPABILITIES
-from palaver.sessions.inbound import ButtonPressed, Outcome
+from palaver.platforms.whatsapp.inbound import MessageStatus, parse_webhook
+from palaver.platforms.whatsapp.manifest import CAPABILITIES, WhatsAppSettings
+from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Outcome, Receipt
 
 if TYPE_CHECKING:
-    from palaver.delivery.adapter import AccountLink, OutgoingMessage, WebhookRequest
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.whatsapp.inbound import MessageStatus
-    from palaver.platforms.whatsapp.manifest import WhatsAppSettings
     from palaver.sessions.delivery import Address
-    from palaver.sessions.inbound import AnyUpdate, Receipt
 
 log = logging.getLogger(__name__)
 

@@ -14,12 +14,13 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from palaver.core.source import Platform, SessionSource
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, describe_place, list_items
 from palaver.platforms.whatsapp.client import GraphRefusal
 from palaver.sessions.inbound import (
+    AnyUpdate,
     ButtonPressed,
     ChatMoved,
     Inbound,
@@ -29,9 +30,6 @@ from palaver.sessions.inbound import (
     MessageReaction,
     RepliedMessage,
 )
-
-if TYPE_CHECKING:
-    from palaver.sessions.inbound import AnyUpdate
 
 JSON = Mapping[str, Any]
 

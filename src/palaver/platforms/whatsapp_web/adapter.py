@@ -18,7 +18,7 @@ from palaver.core.errors import AccountRefused, ConnectionLost, SendRejected, Se
 from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
 from palaver.core.texts import read_message, say, unpack_text
-from palaver.delivery.adapter import AccountInfo, Adapter
+from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, parse_json_object
 from palaver.platforms.common.whatsapp_markdown import render_whatsapp_messages
@@ -33,7 +33,7 @@ from palaver.platforms.whatsapp_web.linking import (
     put_session_aside,
     raise_refusal,
 )
-from palaver.platforms.whatsapp_web.manifest import CAPABILITIES
+from palaver.platforms.whatsapp_web.manifest import CAPABILITIES, WhatsAppWebSettings
 from palaver.platforms.whatsapp_web.outbound import describe_file, make_delivery_error, parse_address
 from palaver.platforms.whatsapp_web.process import CHILD_COMMAND, ChildEnded, ChildProcess, FileExchange
 from palaver.platforms.whatsapp_web.protocol import HEARTBEAT_SECONDS, RequestError, State
@@ -41,9 +41,7 @@ from palaver.platforms.whatsapp_web.protocol import HEARTBEAT_SECONDS, RequestEr
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from palaver.delivery.adapter import AccountLink, OutgoingMessage
     from palaver.platforms.manifest import AccountPlace
-    from palaver.platforms.whatsapp_web.manifest import WhatsAppWebSettings
     from palaver.sessions.delivery import Address
     from palaver.sessions.inbound import AnyUpdate, Receipt
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import mimetypes
 import re
-from collections.abc import AsyncIterator, Callable, Container, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.common.inbound import MAX_LISTED_ITEMS, describe_place, list_items
 from palaver.sessions.inbound import (
+    AnyUpdate,
     Inbound,
     InboundFile,
     MembersChanged,
@@ -27,11 +28,6 @@ from palaver.sessions.inbound import (
     MessageReaction,
     RepliedMessage,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.sessions.inbound import AnyUpdate
 
 MAX_LINE_CHARS: Final = 2000
 _FILE_DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {

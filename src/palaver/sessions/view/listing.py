@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read
+from palaver.core.engines.base import Read, Transaction, Work
 from palaver.core.errors import AmbiguousMatch, InvalidTitle, SessionNotFound
 from palaver.core.operation import Page, R, operation
 from palaver.core.text import is_storable
@@ -19,15 +19,13 @@ from palaver.people import access_table as audience_members, table as people
 from palaver.people.model import Action
 from palaver.sessions import activity_table as auto_titles, list_table as session_lists, table as sessions
 from palaver.sessions.search_text import parse_query, split_words
-from palaver.sessions.view.scope import ViewPart
+from palaver.sessions.view.scope import ViewPart, ViewScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from palaver.core.engines.base import Transaction, Work
     from palaver.sessions.model import Session, SessionSummary
-    from palaver.sessions.view.scope import ViewScope
 
 
 MIN_ID_PREFIX_CHARS = 4

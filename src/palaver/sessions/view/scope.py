@@ -8,20 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from palaver.core.clock import to_micros
+from palaver.core.clock import Clock, to_micros
 from palaver.core.errors import SessionBusy, SessionNotFound
 from palaver.core.operation import Operations, R
 from palaver.people import table as people
-from palaver.people.model import Action, check_action_allowed, check_can_view_all
+from palaver.people.model import Action, Principal, check_action_allowed, check_can_view_all
 from palaver.sessions import projects_table as projects, table as sessions, turns_table as turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
-    from palaver.people.model import Principal
     from palaver.sessions.model import Project, Session
     from palaver.sessions.table import SessionRow
 

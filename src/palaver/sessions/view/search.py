@@ -10,25 +10,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, NotFound, SessionNotFound
 from palaver.core.ids import SESSION_ID_PATTERN
 from palaver.core.operation import ReadAfterWork, check_count
 from palaver.core.text import is_storable
 from palaver.core.texts import say
 from palaver.people import access_table as audience_members
-from palaver.people.model import Action
+from palaver.people.model import Action, Author, NamedPerson
 from palaver.sessions import indexer, lanes_table as lanes, search_table as search
 from palaver.sessions.model import SearchHits
 from palaver.sessions.search_table import SearchConditions
-from palaver.sessions.search_text import NO_FILTER, Query, parse_query
+from palaver.sessions.search_text import NO_FILTER, Query, SearchFilter, parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.engines.base import Transaction
-    from palaver.people.model import Author, NamedPerson
-    from palaver.sessions.search_text import SearchFilter
     from palaver.sessions.view.scope import SessionScope, ViewScope
 
 MAX_HITS: Final = 200

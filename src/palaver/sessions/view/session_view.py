@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Engine, Read, Transaction, Work, Write
 from palaver.core.errors import NotAllowed, NotFound, SessionNotFound
 from palaver.core.operation import (
     AsyncRunner,
     BlockingRunner,
     Operations,
+    Page,
     R,
     ReadAfterWork,
     TransactionRunner,
@@ -18,7 +19,7 @@ from palaver.core.operation import (
     check_count,
     operation,
 )
-from palaver.people.model import Action
+from palaver.people.model import Action, NamedPerson, Principal
 from palaver.sessions import (
     activity_table as session_activity,
     deletion_table as session_deletion,
@@ -28,33 +29,26 @@ from palaver.sessions import (
     table as sessions,
     turns_table as turns,
 )
-from palaver.sessions.deletions import build_deletion
-from palaver.sessions.events import EventKind
+from palaver.sessions.deletions import HiddenRow, build_deletion
+from palaver.sessions.events import Event, EventKind
 from palaver.sessions.export import export_markdown, export_session
-from palaver.sessions.search_text import NO_FILTER
+from palaver.sessions.search_text import NO_FILTER, SearchFilter
 from palaver.sessions.view.listing import (
     ListCriteria,
     SummaryOperations,
     load_session_page,
     resolve_session,
 )
-from palaver.sessions.view.scope import ViewPart
+from palaver.sessions.view.scope import SessionScope, ViewPart, ViewScope
 from palaver.sessions.view.search import build_search, list_visible_people
 from palaver.sessions.view.transcripts import ProjectOperations, TranscriptOperations, UsageOperations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from palaver.core.engines.base import Engine, Transaction, Work
-    from palaver.core.operation import Page
-    from palaver.people.model import NamedPerson, Principal
-    from palaver.sessions.deletions import HiddenRow
-    from palaver.sessions.events import Event
     from palaver.sessions.model import SearchHits, Session, SessionSummary, UndoResult
-    from palaver.sessions.search_text import SearchFilter
     from palaver.sessions.table import SessionRow
     from palaver.sessions.turn import BusyPolicy, Turn
-    from palaver.sessions.view.scope import SessionScope, ViewScope
 
 
 # Each setting, its name for people, and the slash command that changes it too: who may use that may change the setting.

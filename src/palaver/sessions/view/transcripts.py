@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Write
+from palaver.core.engines.base import Read, Transaction, Work, Write
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import R, WriteThenWork, check_count, operation
 from palaver.people import table as people
@@ -18,20 +18,16 @@ from palaver.sessions import (
     transcript_table as transcript_pages,
     usage_table as usage_reports,
 )
-from palaver.sessions.deletions import build_deletion
-from palaver.sessions.usage import UsageGrouping
+from palaver.sessions.deletions import HiddenRow, build_deletion
+from palaver.sessions.usage import UsageGrouping, UsageReport
 from palaver.sessions.view.scope import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import date
 
-    from palaver.core.engines.base import Transaction, Work
     from palaver.core.ids import PersonId
-    from palaver.sessions.deletions import HiddenRow
     from palaver.sessions.events import Event
     from palaver.sessions.model import Project, TranscriptPage
-    from palaver.sessions.usage import UsageReport
 
 
 MAX_PAGE_EVENTS = 500

@@ -8,17 +8,21 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.transfer.imported import ImportProblem, InvalidImport
-from palaver.transfer.reader_kit.export_files import DamagedFile, ItemFile, ListProblem, UnreadableItem
+from palaver.transfer.imported import ImportedConversation, ImportedItem, ImportProblem, InvalidImport
+from palaver.transfer.reader_kit.export_files import (
+    DamagedFile,
+    ExportFiles,
+    ItemFile,
+    ItemSpan,
+    ListProblem,
+    UnreadableItem,
+)
 from palaver.transfer.reader_kit.values import UNKNOWN_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
-
-    from palaver.transfer.imported import ImportedConversation, ImportedItem
-    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemSpan
 
 
 MAX_PROBLEMS: Final = 1000  # listed one by one

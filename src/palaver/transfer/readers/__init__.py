@@ -10,18 +10,16 @@ import logging
 import re
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, cast
 
-from palaver.transfer.imported import ENTRY_POINT_GROUP, InvalidImport, ReaderManifest
+from palaver.transfer.imported import ENTRY_POINT_GROUP, ImportReader, InvalidImport, ReaderManifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from importlib.metadata import EntryPoint
     from pathlib import Path
 
-    from palaver.transfer.imported import ImportReader
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import Platform
-from palaver.transfer.imported import ImportedConversation, ImportedFile, ImportedProject
+from palaver.transfer.imported import (
+    ImportedConversation,
+    ImportedFile,
+    ImportedMessage,
+    ImportedProject,
+    ImportProblem,
+)
 from palaver.transfer.reader_kit.export_files import (
     DamagedFile,
+    ExportFiles,
+    ItemFile,
     UnreadableItem,
     close_on_error,
     get_base_name,
@@ -21,11 +29,7 @@ from palaver.transfer.reader_kit.export_files import (
     parse_json,
     read_small_file,
 )
-from palaver.transfer.reader_kit.indexed_export import (
-    Identity,
-    IndexedExport,
-    open_conversation_files,
-)
+from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, IndexedItem, open_conversation_files
 from palaver.transfer.reader_kit.values import (
     Clock,
     ConvertedMessage,
@@ -50,9 +54,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from palaver.transfer.imported import ImportedMessage, ImportProblem
-    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemFile
-    from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 HOW_TO_GET: Final = (
     "In ChatGPT, open Settings > Data controls > Export data. You get an e-mail with a link to a zip file: import that"

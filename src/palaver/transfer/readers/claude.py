@@ -10,21 +10,26 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import Platform
-from palaver.transfer.imported import ImportedConversation, ImportedFile, ImportedMemory, ImportedProject, ImportProblem
+from palaver.transfer.imported import (
+    ImportedConversation,
+    ImportedFile,
+    ImportedMemory,
+    ImportedMessage,
+    ImportedProject,
+    ImportProblem,
+)
 from palaver.transfer.reader_kit.export_files import (
     MAX_ITEM_BYTES,
     DamagedFile,
+    ExportFiles,
+    ItemFile,
     UnreadableItem,
     close_on_error,
     open_export,
     parse_json,
     read_small_file,
 )
-from palaver.transfer.reader_kit.indexed_export import (
-    Identity,
-    IndexedExport,
-    open_conversation_files,
-)
+from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, IndexedItem, open_conversation_files
 from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     Clock,
@@ -55,9 +60,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.sessions.message import Message
-    from palaver.transfer.imported import ImportedMessage
-    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemFile
-    from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 HOW_TO_GET: Final = (
     "In Claude, open Settings > Privacy > Export data. You get an e-mail with a link to a zip file: import that file,"

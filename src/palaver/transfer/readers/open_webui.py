@@ -12,19 +12,24 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.foreign_sqlite import InvalidForeignDatabase, open_foreign_database
+from palaver.core.foreign_sqlite import ForeignDatabase, InvalidForeignDatabase, open_foreign_database
 from palaver.core.source import Platform
 from palaver.sessions.usage import TurnUsage
 from palaver.transfer.imported import (
     ImportedConversation,
     ImportedFile,
+    ImportedItem,
     ImportedMemory,
+    ImportedMessage,
     ImportedProject,
     ImportProblem,
+    ImportReader,
     InvalidImport,
 )
 from palaver.transfer.reader_kit.export_files import (
     MAX_ITEM_BYTES,
+    ExportFiles,
+    ItemFile,
     UnreadableItem,
     close_on_error,
     is_sqlite_file,
@@ -32,7 +37,7 @@ from palaver.transfer.reader_kit.export_files import (
     parse_json,
     read_path,
 )
-from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, open_item_files
+from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, IndexedItem, open_item_files
 from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     Clock,
@@ -61,11 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
-    from palaver.core.foreign_sqlite import ForeignDatabase
     from palaver.sessions.message import Message
-    from palaver.transfer.imported import ImportedItem, ImportedMessage, ImportReader
-    from palaver.transfer.reader_kit.export_files import ExportFiles, ItemFile
-    from palaver.transfer.reader_kit.indexed_export import IndexedItem
 
 
 HOW_TO_GET: Final = (

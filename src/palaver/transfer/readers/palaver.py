@@ -21,13 +21,15 @@ from palaver.transfer.export_records import InvalidRecord, decode_fields, get_ev
 from palaver.transfer.imported import (
     ImportedCompaction,
     ImportedConversation,
+    ImportedEntry,
     ImportedFile,
+    ImportedItem,
     ImportedMemory,
     ImportedMessage,
     ImportedProject,
     ImportProblem,
 )
-from palaver.transfer.own_format import BadLine, Record, RecordStream, read_lines
+from palaver.transfer.own_format import BadLine, NumberedRecord, Record, RecordStream, read_lines
 from palaver.transfer.reader_kit.values import read_time
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from palaver.transfer.imported import ImportedEntry, ImportedItem
-    from palaver.transfer.own_format import NumberedRecord
 
 _MAX_INDEXED: Final = 200_000  # files and projects of one export
 

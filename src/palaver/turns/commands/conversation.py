@@ -10,12 +10,19 @@ from palaver.commands.command import (
     WRITE,
     BadArguments,
     Command,
+    CommandCall,
     CommandReply,
     CommandScopes,
     read_action,
     write_action,
 )
-from palaver.commands.context import describe_last_exchange, describe_open_turns, enter_lane, switch_lane
+from palaver.commands.context import (
+    CommandContext,
+    describe_last_exchange,
+    describe_open_turns,
+    enter_lane,
+    switch_lane,
+)
 from palaver.commands.reply_text import (
     count_messages,
     describe_undo,
@@ -39,8 +46,6 @@ from palaver.sessions import (
 )
 
 if TYPE_CHECKING:
-    from palaver.commands.command import CommandCall
-    from palaver.commands.context import CommandContext
     from palaver.sessions.model import Session
     from palaver.sessions.table import SessionRow
 

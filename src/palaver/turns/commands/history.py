@@ -8,13 +8,14 @@ from palaver.commands.command import (
     WRITE,
     BadArguments,
     Command,
+    CommandCall,
     CommandReply,
     CommandScopes,
     parse_no_arguments,
     parse_number,
     write_action,
 )
-from palaver.commands.context import build_arrival, describe_last_exchange, find_event
+from palaver.commands.context import CommandContext, build_arrival, describe_last_exchange, find_event
 from palaver.commands.reply_text import count_messages, format_code, format_session_name, quote_text
 from palaver.core.clock import to_micros
 from palaver.core.errors import NothingToCompact, NothingToRestore, SessionNotFound
@@ -29,8 +30,6 @@ from palaver.sessions import (
 from palaver.sessions.turn import TurnKind
 
 if TYPE_CHECKING:
-    from palaver.commands.command import CommandCall
-    from palaver.commands.context import CommandContext
     from palaver.sessions.model import SessionEntry, UndoResult
 
 MAX_UNDO_TURNS = 1000

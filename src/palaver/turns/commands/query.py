@@ -5,7 +5,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from palaver.commands.command import READ, BadArguments, Command, CommandReply, CommandScopes, parse_number, read_action
+from palaver.commands.command import (
+    READ,
+    BadArguments,
+    Command,
+    CommandCall,
+    CommandReply,
+    CommandScopes,
+    parse_number,
+    read_action,
+)
 from palaver.commands.reply_text import (
     UNTITLED,
     count_messages,
@@ -21,16 +30,14 @@ from palaver.core.text import make_storable
 from palaver.core.texts import join_texts, say
 from palaver.sessions.export import DocumentFormat, export_markdown, export_session
 from palaver.sessions.inbound import ExportRequest
-from palaver.sessions.search_text import ArchivedFilter, parse_filter_text, parse_query
+from palaver.sessions.search_text import ArchivedFilter, FilterText, parse_filter_text, parse_query
 from palaver.turns.commands.conversation import build_session_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.commands.command import CommandCall
     from palaver.commands.context import CommandContext
     from palaver.sessions.model import SearchHit, Session
-    from palaver.sessions.search_text import FilterText
     from palaver.sessions.table import SessionRow
 
 PAGE_SESSIONS = 10

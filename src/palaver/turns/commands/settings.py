@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.agent import profiles, toolsets
 from palaver.agent.profiles import check_model_choice, is_model_allowed, list_allowed_models
-from palaver.commands.command import READ_AND_WRITE, BadArguments, Command, CommandReply, read_action, write_action
-from palaver.commands.context import read_settings
+from palaver.commands.command import (
+    READ_AND_WRITE,
+    BadArguments,
+    Command,
+    CommandCall,
+    CommandReply,
+    read_action,
+    write_action,
+)
+from palaver.commands.context import CommandContext, read_settings
 from palaver.commands.reply_text import describe_undo, escape_markdown, format_code
 from palaver.core.texts import Text, join_texts, say
 from palaver.sessions import activity_table as session_activity, settings_table as session_settings
@@ -17,8 +25,6 @@ from palaver.sessions.turn import BusyPolicy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from palaver.commands.command import CommandCall
-    from palaver.commands.context import CommandContext
     from palaver.sessions.settings_table import SessionSettings, TextSetting
     from palaver.sessions.table import SessionRow
 

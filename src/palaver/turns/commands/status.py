@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from palaver.agent import profiles
 from palaver.commands.command import READ, Command, CommandReply, CommandScopes, parse_no_arguments, read_action
-from palaver.commands.context import read_settings
+from palaver.commands.context import CommandContext, read_settings
 from palaver.commands.reply_text import (
     UNTITLED,
     count_messages,
@@ -23,11 +23,11 @@ from palaver.commands.reply_text import (
     format_title,
     quote_text,
 )
-from palaver.config.agent_rules import get_platform_rules
-from palaver.core.engines.base import Read
+from palaver.config.agent_rules import PlatformRules, TurnRules, get_platform_rules
+from palaver.core.engines.base import Read, Transaction, Work
 from palaver.core.errors import SessionNotFound
 from palaver.core.operation import AsyncRunner, Operations, operation
-from palaver.core.source import BUILT_IN_PLATFORMS
+from palaver.core.source import BUILT_IN_PLATFORMS, Platform, SessionSource
 from palaver.core.texts import Text, join_texts, say, say_count
 from palaver.people import table as people
 from palaver.sessions import (
@@ -40,9 +40,9 @@ from palaver.sessions import (
 )
 from palaver.sessions.conversations import describe_origin, explain_automatic_start
 from palaver.sessions.delivery import DeliveryState
-from palaver.sessions.events import EventKind
+from palaver.sessions.events import Event, EventKind
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
-from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, StartReason
+from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, Session, StartReason
 from palaver.sessions.turn import InterruptReason
 from palaver.sessions.usage import CostStatus
 from palaver.turns.commands.settings import BUSY_POLICY_EFFECTS, format_origin
@@ -50,13 +50,7 @@ from palaver.turns.commands.settings import BUSY_POLICY_EFFECTS, format_origin
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from palaver.commands.context import CommandContext
-    from palaver.config.agent_rules import PlatformRules, TurnRules
-    from palaver.core.engines.base import Transaction, Work
-    from palaver.core.source import Platform, SessionSource
     from palaver.people.model import Principal
-    from palaver.sessions.events import Event
-    from palaver.sessions.model import Session
     from palaver.sessions.settings_table import SessionSettings
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow

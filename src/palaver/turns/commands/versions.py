@@ -14,6 +14,7 @@ from palaver.commands.command import (
     WRITE,
     BadArguments,
     Command,
+    CommandCall,
     CommandReply,
     CommandScopes,
     MessageCall,
@@ -22,7 +23,7 @@ from palaver.commands.command import (
     read_action,
     write_action,
 )
-from palaver.commands.context import find_event, iterate_newest_messages
+from palaver.commands.context import CommandContext, find_event, iterate_newest_messages
 from palaver.commands.reply_text import AGENT, YOU, count_messages, format_age, format_code, format_message, quote_text
 from palaver.core.errors import InvalidInput, NotAllowed, NothingToDo, NothingToUndo
 from palaver.core.texts import Text, join_texts, say, say_count
@@ -37,22 +38,17 @@ from palaver.sessions import (
     turns_table as turns,
     versions_table as versions,
 )
-from palaver.sessions.message import MAX_MESSAGE_CHARS, describe_too_long, join_text_parts
-from palaver.sessions.model import MAX_VERSIONS
+from palaver.sessions.message import MAX_MESSAGE_CHARS, Message, describe_too_long, join_text_parts
+from palaver.sessions.model import MAX_VERSIONS, Version, VersionInfo
 from palaver.sessions.speech import add_attachments
-from palaver.sessions.turn import BusyPolicy, StopRequest, TurnKind, TurnState
+from palaver.sessions.turn import BusyPolicy, StopRequest, Turn, TurnKind, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.commands.command import CommandCall
-    from palaver.commands.context import CommandContext
     from palaver.core.ids import PersonId, TurnId
     from palaver.sessions.events import Event
-    from palaver.sessions.message import Message
-    from palaver.sessions.model import Version, VersionInfo
     from palaver.sessions.table import SessionRow
-    from palaver.sessions.turn import Turn
 
 
 _MAX_QUOTE_CHARS: Final = 160

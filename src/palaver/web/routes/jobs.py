@@ -8,7 +8,7 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from palaver.jobs import wire
-from palaver.jobs.model import JOB_FIELDS, JobDraft
+from palaver.jobs.model import JOB_FIELDS, FieldDeclaration, JobDetails, JobDraft
 from palaver.jobs.service import MAX_PAGE_RUNS, get_priced_job, load_prices, preview_priced_job
 from palaver.jobs.wire import JobDetailsJson, JobOptionsJson, JobPreviewJson, JobRunJson, JobRunsJson, JobsJson
 from palaver.sessions.conversations import build_person_source
@@ -16,12 +16,10 @@ from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll, require_scope
 from palaver.web.errors import error_responses
 from palaver.web.session_schemas import ActionIn
-from palaver.web.state import Moment, RequestModel, ShortText, State, with_fields
+from palaver.web.state import Moment, RequestModel, ShortText, State, WebState, with_fields
 
 if TYPE_CHECKING:
-    from palaver.jobs.model import FieldDeclaration, JobDetails
     from palaver.people.model import SignedInPerson
-    from palaver.web.state import WebState
 
 router = make_router("jobs", "/api/jobs", responses=error_responses(401))
 

@@ -24,14 +24,14 @@ from palaver.core.tasks import cancel_tasks
 from palaver.core.text import make_json_storable
 from palaver.core.wire import build_json
 from palaver.delivery.wire import DeliveryJson
-from palaver.live.channels import FollowCursor, FollowedItem, ListsChanged, SessionChanged, SessionRemoved
+from palaver.live.channels import FollowCursor, FollowedItem, ListsChanged, LiveItem, SessionChanged, SessionRemoved
 from palaver.live.clients import MAX_FOLLOWED_SESSIONS, FollowRequest
-from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, NoticeSent, TurnChanged
+from palaver.live.feed_events import DeliveryChanged, DraftGrew, EventAppended, FeedItem, NoticeSent, TurnChanged
 from palaver.sessions.view_wire import TurnJson
 from palaver.web.api_route import hold_until_sent, make_router
 from palaver.web.auth import Caller, IncludeAll, wait_until_signed_out
 from palaver.web.errors import error_responses
-from palaver.web.state import State
+from palaver.web.state import State, WebState
 from palaver.web.wire import ConversationJson, LogEventJson, log_event_to_json, summary_to_json
 
 if TYPE_CHECKING:
@@ -39,11 +39,8 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from palaver.live.channels import LiveItem
-    from palaver.live.feed_events import FeedItem
     from palaver.people.model import SignedInPerson
     from palaver.web.open_requests import LiveStreamPlace, OpenRequests
-    from palaver.web.state import WebState
 
 
 router = make_router("live", "/api")

@@ -14,11 +14,10 @@ from palaver.memory.wire import AgentMemoryJson, MemoriesJson, MemoryJson, memor
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, OwnView
 from palaver.web.errors import error_responses
-from palaver.web.state import RequestModel, State
+from palaver.web.state import RequestModel, State, WebState
 
 if TYPE_CHECKING:
     from palaver.people.model import SignedInPerson
-    from palaver.web.state import WebState
 
 router = make_router("memories", "/api/memories", responses=error_responses(401))
 

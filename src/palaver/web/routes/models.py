@@ -14,11 +14,10 @@ from palaver.settings.model_catalog import list_connected
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
-from palaver.web.state import State
+from palaver.web.state import State, WebState
 
 if TYPE_CHECKING:
     from palaver.settings.model_providers import ProviderAccess
-    from palaver.web.state import WebState
 
 router = make_router("models", "/api", responses=error_responses(401))
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Path, Query
 
 from palaver.config.setting_names import list_choice_names
-from palaver.config.setting_templates import format_path, list_part_names, list_templates
+from palaver.config.setting_templates import SettingTemplate, format_path, list_part_names, list_templates
 from palaver.core.text import make_storable
 from palaver.core.wire import build_json
 from palaver.settings import live_settings as account_tests, model_providers
-from palaver.settings.editor import SettingsEdit
+from palaver.settings.editor import EditResult, SettingsEdit
 from palaver.settings.wire import SettingsChangeJson, setting_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
@@ -38,8 +38,6 @@ from palaver.web.settings_schemas import (
 from palaver.web.state import MAX_SEQ, State
 
 if TYPE_CHECKING:
-    from palaver.config.setting_templates import SettingTemplate
-    from palaver.settings.editor import EditResult
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.model_providers import ProviderAccess
     from palaver.settings.overview import SettingsOverview

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import Annotated, Literal, cast
 
 from fastapi import Query, Response
 from pydantic import Field
@@ -14,10 +14,7 @@ from palaver.sessions.view_wire import ShareJson, share_to_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.state import Cursor, Moment, RequestModel, State
-
-if TYPE_CHECKING:
-    from palaver.web.state import WebState
+from palaver.web.state import Cursor, Moment, RequestModel, State, WebState
 
 router = make_router("shares", "/api")
 

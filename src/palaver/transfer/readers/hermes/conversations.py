@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput, InvalidSource
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
-from palaver.core.source import ChatType
+from palaver.core.source import ChatType, SessionSource
 from palaver.core.text import is_storable
 from palaver.sessions.message import Author
 from palaver.sessions.model import EndReason
 from palaver.transfer.imported import (
     ImportedCompaction,
     ImportedConversation,
+    ImportedEntry,
     ImportedFile,
     ImportedMessage,
     ImportProblem,
@@ -33,11 +34,19 @@ from palaver.transfer.reader_kit.values import (
     read_time,
     read_title,
 )
-from palaver.transfer.readers.hermes.folding import DROP, SUMMARIZE, Copy, plan_conversation, read_planned
+from palaver.transfer.readers.hermes.folding import (
+    DROP,
+    SUMMARIZE,
+    ConversationPlan,
+    Copy,
+    plan_conversation,
+    read_planned,
+)
 from palaver.transfer.readers.hermes.jobs import convert_origin, convert_row
 from palaver.transfer.readers.hermes.records import Record, clean_text, split_sender, sum_usage, to_datetime
-from palaver.transfer.readers.hermes.state_database import parse_stored_json
+from palaver.transfer.readers.hermes.state_database import Chain, Route, parse_stored_json
 from palaver.transfer.readers.hermes.transcripts import (
+    WebuiSession,
     open_snapshot,
     open_transcript,
     open_webui_records,
@@ -48,12 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from palaver.core.source import SessionSource
-    from palaver.transfer.imported import ImportedEntry
-    from palaver.transfer.readers.hermes.folding import ConversationPlan
     from palaver.transfer.readers.hermes.home import HermesHome
-    from palaver.transfer.readers.hermes.state_database import Chain, Route
-    from palaver.transfer.readers.hermes.transcripts import WebuiSession
 
 _IMAGE_TYPES: Final = frozenset({"image_url", "input_image", "image"})
 _TITLE_NUMBER = re.compile(r" #\d{1,6}$")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,6 @@ from palaver.transfer.readers.hermes.records import read_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import tzinfo
     from pathlib import Path
 
 

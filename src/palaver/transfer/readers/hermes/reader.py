@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.source import Platform
-from palaver.transfer.imported import ImportedHomeChannel, InvalidImport
+from palaver.transfer.imported import ImportedHomeChannel, ImportedItem, ImportReader, InvalidImport
 from palaver.transfer.reader_kit.values import is_plain
 from palaver.transfer.readers.hermes.conversations import ConversationReader
 from palaver.transfer.readers.hermes.home import HermesHome, read_accounts, read_home_channels
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from palaver.transfer.imported import ImportedItem, ImportReader
 
 _EXPECTED: Final = ("state.db", "sessions", "webui", "cron", "memories")
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.foreign_sqlite import InvalidForeignDatabase, open_foreign_database
+from palaver.core.foreign_sqlite import ForeignDatabase, InvalidForeignDatabase, open_foreign_database
 from palaver.core.source import ChatType, Platform
-from palaver.transfer.imported import ImportedConversation, ImportProblem, InvalidImport
+from palaver.transfer.imported import ImportedConversation, ImportedItem, ImportProblem, InvalidImport
 from palaver.transfer.reader_kit.export_files import DamagedFile, UnreadableItem, parse_json
 from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
@@ -28,6 +28,7 @@ from palaver.transfer.readers.openclaw.state import find_source, is_internal, re
 from palaver.transfer.readers.openclaw.transcript import (
     FileTranscript,
     StoredTranscript,
+    Transcript,
     build_usage,
     read_entries,
     read_outline,
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from palaver.core.foreign_sqlite import ForeignDatabase
-    from palaver.transfer.imported import ImportedItem
-    from palaver.transfer.readers.openclaw.transcript import Transcript
 
 HOW_TO_GET: Final = (
     "Import OpenClaw's state folder, ~/.openclaw unless OPENCLAW_STATE_DIR names another one, or a copy of it from the"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from palaver.core.files import iterate_lines
 from palaver.sessions.message import Author
 from palaver.sessions.usage import TurnUsage
-from palaver.transfer.imported import ImportedCompaction, ImportedMessage, ImportProblem
+from palaver.transfer.imported import ImportedCompaction, ImportedEntry, ImportedFile, ImportedMessage, ImportProblem
 from palaver.transfer.reader_kit.export_files import MAX_ITEM_BYTES, DamagedFile, UnreadableItem, parse_json
 from palaver.transfer.reader_kit.values import (
     Clock,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from palaver.core.foreign_sqlite import ForeignDatabase
-    from palaver.transfer.imported import ImportedEntry, ImportedFile
 
 
 _BLOCK = re.compile(r"\s*([A-Z][A-Za-z ]{2,60}) \(untrusted[^)\n]{0,60}\):\n```json\n")
