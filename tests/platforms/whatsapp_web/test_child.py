@@ -89,9 +89,9 @@ class Palaver:
         if self._output.closed:
             return
         self._lines.put(b"")
+        self._output.close()  # ends a writer that waits for room
         self._thread.join()
         os.close(self._writing)
-        self._output.close()
 
 
 @pytest.fixture

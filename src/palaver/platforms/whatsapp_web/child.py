@@ -45,6 +45,7 @@ WORKERS: Final = 4  # requests that the library works on at once, besides downlo
 DOWNLOAD_WORKERS: Final = 4  # of their own: a download that hangs does not block sending
 INTERRUPT_SECONDS: Final = 0.2  # in which the main thread notices a signal that it was given itself
 GRACE_SECONDS: Final = 4.0  # to finish what is being sent, after Palaver has gone
+STOP_SECONDS: Final = 1.0  # for the library to stop, and for the last line to be written
 MAX_WAITING_STATES: Final = 200
 MAX_ENVELOPE_BYTES: Final = 100  # of a line around an event
 SENDING_REQUESTS: Final = frozenset({"send_text", "send_file"})
@@ -136,7 +137,8 @@ class Child:
 
     def run(self, read_line: Callable[[int], bytes]) -> None:
         """Serve Palaver until its lines end."""
-        threading.Thread(target=self._write_lines, daemon=True).start()
+        writer = threading.Thread(target=self._write_lines, daemon=True)
+        writer.start()
         for requests in (self._requests, self._downloads):
             for _ in range(requests.workers):
                 threading.Thread(target=requests.serve, args=[self._serve], daemon=True).start()
@@ -146,6 +148,7 @@ class Child:
                 self._handle(decode_line(line))
         finally:
             self._shut_down()
+            writer.join(STOP_SECONDS)  # nothing is written to the output after the end, unless nobody reads it
 
     def _handle(self, fields: dict[str, Any]) -> None:
         if "ack" in fields:
@@ -313,7 +316,7 @@ class Child:
         self._downloads.close()
         stopping = threading.Thread(target=self._library.stop, daemon=True)
         stopping.start()
-        stopping.join(1.0)
+        stopping.join(STOP_SECONDS)
         if self._lock_file is not None:
             os.close(self._lock_file)
 
