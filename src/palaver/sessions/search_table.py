@@ -20,15 +20,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros
+from palaver.core.columns import Columns
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value, list_columns
-from palaver.core.ids import SessionId
 from palaver.people.table import AUDIENCE_OWNER_NAME
 from palaver.sessions import deletion_table as session_deletion
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MESSAGE_ROLES, Message
 from palaver.sessions.message_table import UnreadableRow, decode_message, find_facts
 from palaver.sessions.model import SearchHit
-from palaver.sessions.search_text import ArchivedFilter, Query, Term, build_index_text, build_snippet
+from palaver.sessions.search_text import ArchivedFilter, Query, Snippet, Term, build_index_text, build_snippet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -182,36 +182,24 @@ class _NewEvent(NamedTuple):
     person_id: str | None
 
 
-class _HitColumns(NamedTuple):
-    session_id: str
-    title: str | None
-    seq: int
-    created_at: int
-    role: str
-    content: str | None
-    body: str | None
-    platform_message_id: str | None
-    archived_at: int | None
-    edited_text: str | None
-    owner_name: str | None
-
-
 _SELECT_UNINDEXED = "SELECT no, audience_no, shared, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1"
 # An edit is indexed as its message: with the edited message's number, role, time and person.
 _SELECT_NEW_EVENTS = f"""SELECT {list_columns(_NewEvent)} FROM event
     WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
 _SELECT_EDITED = "SELECT no, role, created_at, person_id FROM event WHERE session_no = $1 AND seq = $2"
-_HIT_COLUMNS = list_columns(
-    _HitColumns,
-    "e",
+_HIT = Columns(
+    SearchHit,
+    types={Snippet},
+    without={"message", "snippet"},
     session_id="s.id",
     title="COALESCE(s.title, s.auto_title)",
-    archived_at="s.archived_at",
-    edited_text="""CASE WHEN e.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
-        WHERE edit.session_no = e.session_no AND edit.seq = e.edited_by) END""",
+    at="e.created_at",
+    archived="s.archived_at IS NOT NULL",
     owner_name=f"CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END",
 )
-_SELECT_HIT = f"SELECT {_HIT_COLUMNS} FROM"
+_SELECT_HIT = f"""SELECT {_HIT.format_select("e")}, e.role, e.content, e.body, e.platform_message_id,
+    CASE WHEN e.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
+        WHERE edit.session_no = e.session_no AND edit.seq = e.edited_by) END FROM"""
 
 # PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
 # sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
@@ -461,23 +449,14 @@ def _build_tsquery(query: Query, scopes: Sequence[Sequence[str]]) -> str:
     return " & ".join(parts)
 
 
-def _hit_from_row(columns: Row, query: Query) -> SearchHit:
-    row = _HitColumns._make(columns)
+def _hit_from_row(row: Row, query: Query) -> SearchHit:
+    *columns, role, content, body, platform_message_id, edited_text = row
     try:
-        message = decode_message(row.role, row.content, row.body, row.platform_message_id, row.edited_text)
+        message = decode_message(role, content, body, platform_message_id, edited_text)
     except UnreadableRow:  # the text that was found is all that can be shown of it
-        message = Message(row.role if row.role in MESSAGE_ROLES else "system", row.content)
-    text = row.content if row.edited_text is None else row.edited_text
-    return SearchHit(
-        session_id=SessionId(row.session_id),
-        title=row.title,
-        seq=row.seq,
-        at=from_micros(row.created_at),
-        message=message,
-        snippet=build_snippet(text or "", query),
-        archived=row.archived_at is not None,
-        owner_name=row.owner_name,
-    )
+        message = Message(role if role in MESSAGE_ROLES else "system", content)
+    text = content if edited_text is None else edited_text
+    return _HIT.decode(columns, message=message, snippet=build_snippet(text or "", query))
 
 
 MERGED_PAGES: Final = 20  # in one transaction

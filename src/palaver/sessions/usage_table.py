@@ -14,9 +14,11 @@ import secrets
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Protocol
 
-from palaver.core.engines.base import Row, Transaction, build_placeholders, list_columns
+from palaver.core.columns import Columns
+from palaver.core.engines.base import Row, Transaction, build_placeholders
 from palaver.core.ids import PersonId, new_turn_id, parse_session_id
 from palaver.people import table as people
 from palaver.people.person_data import ErasureStep, ExportedTable, FieldKind, PersonColumn, Stays, make_fields
@@ -38,52 +40,33 @@ NO_SESSION_NO = 0  # where something was used that belongs to no stored conversa
 _INSERT_ORPHAN = f"{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)"
 
 
-class UsageValues(NamedTuple):
-    """The usage of a turn as parameters: of `build_insert`, all but the last; of `build_totals_update`."""
-
-    turn_id: object
-    model: object
-    provider: object
-    input_tokens: object
-    output_tokens: object
-    cache_read_tokens: object
-    cache_write_tokens: object
-    reasoning_tokens: object
-    cost_nanos: object
-    cost_status: object
-    cost_source: object
-    last_prompt_tokens: object
+# The usage of a turn as parameters: of `build_insert`, all but the last; of `build_totals_update`, all.
+_VALUE_NAMES = (
+    *("turn_id", "model", "provider", *TOKEN_COUNTERS, "cost_nanos"),
+    *("cost_status", "cost_source", "last_prompt_tokens"),
+)
+_get_first_values = attrgetter("model", "provider", *TOKEN_COUNTERS, "cost_nanos")
 
 
-def get_values(usage: TurnUsage) -> UsageValues:
-    return UsageValues(
-        usage.turn_id or new_turn_id(),
-        usage.model,
-        usage.provider,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-        usage.reasoning_tokens,
-        usage.cost_nanos,
-        usage.effective_cost_status.value,
-        usage.cost_source,
-        usage.last_prompt_tokens,
-    )
+def get_values(usage: TurnUsage) -> tuple[object, ...]:
+    """Return the values of `_VALUE_NAMES`."""
+    last_values = (usage.effective_cost_status.value, usage.cost_source, usage.last_prompt_tokens)
+    return (usage.turn_id or new_turn_id(), *_get_first_values(usage), *last_values)
 
 
-def _name_params(first: int) -> UsageValues:
-    return UsageValues._make(f"${first + i}" for i in range(len(UsageValues._fields)))
+def _name_params(first: int) -> dict[str, str]:
+    return {name: f"${number}" for number, name in enumerate(_VALUE_NAMES, first)}
 
 
 @cache
 def build_insert(first: int, session_id: str, now: str) -> str:
     """Build the statement that records a turn once. Its values begin at parameter `first`."""
     value = _name_params(first)
-    counters = ", ".join(getattr(value, name) for name in TOKEN_COUNTERS)
+    counters = ", ".join(value[name] for name in TOKEN_COUNTERS)
     return (
-        f"{_INSERT} SELECT no, {value.turn_id}, COALESCE({value.model}, ''), {value.provider}, {now}, {counters},"
-        f" CAST({value.cost_nanos} AS BIGINT), {value.cost_status}, {value.cost_source}, platform, audience_no"
+        f"{_INSERT} SELECT no, {value['turn_id']}, COALESCE({value['model']}, ''), {value['provider']}, {now},"
+        f" {counters}, CAST({value['cost_nanos']} AS BIGINT), {value['cost_status']}, {value['cost_source']},"
+        " platform, audience_no"
         f" FROM session WHERE id = {session_id}"
         " ON CONFLICT DO NOTHING"
     )
@@ -93,19 +76,17 @@ def build_insert(first: int, session_id: str, now: str) -> str:
 def build_totals_update(first: int, is_new: str) -> str:
     """Build the assignments that add a turn to the totals of its session if the SQL condition `is_new` is true."""
     value = _name_params(first)
-    status = value.cost_status
-    sums = ", ".join(
-        f"{name} = {name} + CASE WHEN {is_new} THEN {getattr(value, name)} ELSE 0 END" for name in TOKEN_COUNTERS
-    )
+    status = value["cost_status"]
+    sums = ", ".join(f"{name} = {name} + CASE WHEN {is_new} THEN {value[name]} ELSE 0 END" for name in TOKEN_COUNTERS)
     latest = ", ".join(
-        f"{name} = CASE WHEN {is_new} THEN COALESCE({getattr(value, name)}, {name}) ELSE {name} END"
+        f"{name} = CASE WHEN {is_new} THEN COALESCE({value[name]}, {name}) ELSE {name} END"
         for name in ("model", "cost_source", "last_prompt_tokens")
     )
     return (
         f"{sums}, {latest},"
-        f" provider = CASE WHEN {is_new} AND {value.model} IS NOT NULL THEN {value.provider} ELSE provider END,"
+        f" provider = CASE WHEN {is_new} AND {value['model']} IS NOT NULL THEN {value['provider']} ELSE provider END,"
         f" cost_nanos = CASE WHEN {is_new} AND {status} <> 'unknown'"
-        f" THEN COALESCE(cost_nanos, 0) + CAST({value.cost_nanos} AS BIGINT) ELSE cost_nanos END,"
+        f" THEN COALESCE(cost_nanos, 0) + CAST({value['cost_nanos']} AS BIGINT) ELSE cost_nanos END,"
         f" cost_status = CASE WHEN NOT {is_new} OR {status} IN ('unknown', cost_status) THEN cost_status"
         f" WHEN cost_status = 'unknown' THEN {status} ELSE 'estimated' END,"
         f" unpriced_turns = unpriced_turns + CASE WHEN {is_new} AND {status} = 'unknown' THEN 1 ELSE 0 END"
@@ -179,24 +160,15 @@ def get_turn_usage(tx: Transaction, turn_id: str, session_id: str) -> TurnUsage:
 _MICROS_PER_DAY = 86_400_000_000
 
 
-class _ReportColumns(NamedTuple):
-    group_key: object
-    turns: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    cost_nanos: int | None
-    unpriced_turns: int
-
-
-_REPORT_EXPRESSIONS = {
-    "turns": "COUNT(DISTINCT u.turn_id)",
-    **{name: f"COALESCE(SUM(u.{name}), 0)" for name in TOKEN_COUNTERS},
-    "cost_nanos": "SUM(u.cost_nanos)",
-    "unpriced_turns": "COALESCE(SUM(CASE WHEN u.cost_nanos IS NULL THEN 1 ELSE 0 END), 0)",
-}
+_REPORT = Columns(
+    UsageRow,
+    without={"group", "label"},
+    types=(),
+    turns="COUNT(DISTINCT u.turn_id)",
+    **{name: f"CAST(COALESCE(SUM(u.{name}), 0) AS BIGINT)" for name in TOKEN_COUNTERS},
+    cost_nanos="CAST(SUM(u.cost_nanos) AS BIGINT)",
+    unpriced_turns="COALESCE(SUM(CASE WHEN u.cost_nanos IS NULL THEN 1 ELSE 0 END), 0)",
+)
 
 # Usage belongs to the person whom the turn was for, as long as its session exists; also the usage of orphaned runs,
 # whose ids are longer (`usage.record_orphan_usage`). After that it belongs to the person whose session it was.
@@ -218,13 +190,10 @@ def load_report(
     audience_condition, audience_params = _build_audience_condition(audiences)
     source = f"FROM usage u WHERE u.created_at >= $1 AND u.created_at < $2 {audience_condition}"
     order = "1 DESC" if grouping is UsageGrouping.DAY else "cost_nanos DESC NULLS LAST, input_tokens DESC, 1"
-    columns = list_columns(_ReportColumns, group_key=_GROUP_COLUMNS[grouping], **_REPORT_EXPRESSIONS)
-    found = tx.fetch_all(
-        f"SELECT {columns} {source} GROUP BY 1 ORDER BY {order} LIMIT {int(limit)}", begin, end, *audience_params
-    )
-    rows = [_usage_from_row(row) for row in found]
-    columns = list_columns(_ReportColumns, group_key="NULL", **_REPORT_EXPRESSIONS)
-    (total,) = tx.fetch_all(f"SELECT {columns} {source}", begin, end, *audience_params)
+    sums, params = f"{_REPORT.format_select()} {source}", (begin, end, *audience_params)
+    by_group = f"SELECT {_GROUP_COLUMNS[grouping]}, {sums} GROUP BY 1 ORDER BY {order} LIMIT {int(limit)}"
+    rows = [_usage_from_row(row) for row in tx.fetch_all(by_group, *params)]
+    (total,) = tx.fetch_all(f"SELECT NULL, {sums}", *params)
     labels = _load_labels(tx, grouping, [row.group for row in rows if row.group is not None])
     return UsageReport(
         [_add_label(row, grouping, labels) for row in rows],
@@ -252,16 +221,9 @@ def _load_labels(tx: Transaction, grouping: UsageGrouping, groups: Sequence[str]
     return dict(rows)
 
 
-def _usage_from_row(columns: Row) -> UsageRow:
-    row = _ReportColumns._make(columns)
-    tokens: dict[str, Any] = {name: int(getattr(row, name)) for name in TOKEN_COUNTERS}
-    return UsageRow(
-        group=None if row.group_key is None else str(row.group_key),
-        turns=int(row.turns),
-        cost_nanos=None if row.cost_nanos is None else int(row.cost_nanos),
-        unpriced_turns=int(row.unpriced_turns),
-        **tokens,
-    )
+def _usage_from_row(row: Row) -> UsageRow:
+    group, *columns = row
+    return _REPORT.decode(columns, group=None if group is None else str(group))
 
 
 def _add_label(usage_row: UsageRow, grouping: UsageGrouping, labels: Mapping[str, str]) -> UsageRow:
