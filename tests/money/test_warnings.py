@@ -11,7 +11,8 @@ import pytest
 from palaver.agent.base import CUT_OFF_NOTICE, TextDelta
 from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope, BudgetUnit
 from palaver.core.engines.base import Read, Write
-from palaver.money import service as overview
+from palaver.core.operation import BlockingRunner
+from palaver.money.service import BudgetOverview
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions.turn import TurnState
@@ -84,10 +85,8 @@ async def test_a_changed_limit_is_warned_about_again(
     gateway = await start_gateway(agent, budgets=rules)
     await ask(gateway, dm(), "use 900")
     owner, key = gateway.store.get_owner(), BudgetKey(BudgetScope.PERSON, "", BudgetPeriod.DAY)
-    now = gateway.store.clock.now()
-    gateway.store.engine.run(
-        Write(lambda tx: overview.set_limits(tx, owner.principal, key, {BudgetUnit.TOKENS: 2000}, rules, now, ()))
-    )
+    overview = BudgetOverview(BlockingRunner(gateway.store.engine), rules, gateway.store.clock, ())
+    overview.set_limits(owner.principal, key, {BudgetUnit.TOKENS: 2000})
     await ask(gateway, dm(), "use 600")
     await ask(gateway, dm(), "use 300")
     warnings = [text for text in list_deliveries(gateway, "ada") if "used (" in text]

@@ -19,9 +19,10 @@ from palaver.commands.context import CommandContext, read_settings
 from palaver.commands.reply_text import escape_markdown
 from palaver.config.budget_rules import AMOUNT_EXAMPLES, BudgetKey, BudgetPeriod, BudgetScope, BudgetStatus, BudgetUnit
 from palaver.core.errors import InvalidInput, NotAllowed
+from palaver.core.operation import TransactionRunner
 from palaver.core.source import ChatType
 from palaver.core.texts import join_texts, say
-from palaver.money import service as overview
+from palaver.money.service import BudgetOverview
 from palaver.money.texts import (
     ALL_SUBJECT,
     PERIOD_NAMES,
@@ -53,8 +54,7 @@ _WHO = say(
 @read_action("budget")
 def show_budgets(context: CommandContext) -> CommandReply:
     _require_private_chat(context)
-    profile = read_settings(context).profile
-    budgets = overview.list_own_budgets(context.tx, context.principal, context.rules.budgets, context.now, profile)
+    budgets = _open_overview(context).list_own(context.principal, profile=read_settings(context).profile)
     lines: list[str] = [
         "**" + heading + "**\n" + join_texts("\n", each) for heading, each in _group_by_subject(budgets.statuses)
     ]
@@ -112,16 +112,8 @@ def set_limit(
 ) -> CommandReply:
     """Set the limits of a window in these units; None means no limit."""
     _require_private_chat(context)
-    key = _find_key(context, who, period)
-    status = overview.set_limits(
-        context.tx,
-        context.principal,
-        key,
-        amounts,
-        context.rules.budgets,
-        context.now,
-        context.profile.profiles.keys(),
-    )
+    overview = _open_overview(context)
+    status = overview.set_limits(context.principal, _find_key(overview, context, who, period), amounts)
     text = say("budget.limit_set", "Limit set.") + " " + _format_line(status)
     return CommandReply(text=text, data={"budget": status_to_json(status)})
 
@@ -130,9 +122,10 @@ def set_limit(
 def clear_limit(context: CommandContext, *, who: str, period: BudgetPeriod) -> CommandReply:
     """Remove what owners have set for a window, so that the server settings apply again."""
     _require_private_chat(context)
-    key = _find_key(context, who, period)
-    has_changed = overview.clear_limits(context.tx, context.principal, key, context.rules.budgets, context.now)
-    status = overview.load_status(context.tx, key, context.rules.budgets, context.now)
+    overview = _open_overview(context)
+    key = _find_key(overview, context, who, period)
+    has_changed = overview.clear_limits(context.principal, key)
+    status = overview.get_status(context.principal, key)
     text = say("budget.no_limit_set", "No limit was set here.")
     if has_changed:
         text = say("budget.limit_removed", "Limit removed; the server settings apply.")
@@ -143,10 +136,16 @@ def _format_line(status: BudgetStatus) -> str:
     return describe_named_status(status, escape_markdown(status.subject_name))
 
 
-def _find_key(context: CommandContext, who: str, period: BudgetPeriod) -> BudgetKey:
-    scope, name = parse_subject(who)
+def _open_overview(context: CommandContext) -> BudgetOverview[TransactionRunner]:
     profiles = context.profile.profiles.keys()
-    return BudgetKey(scope, overview.find_subject(context.tx, context.principal, scope, name, profiles), period)
+    return BudgetOverview(TransactionRunner(context.tx), context.rules.budgets, context.scope.clock, profiles)
+
+
+def _find_key(
+    overview: BudgetOverview[TransactionRunner], context: CommandContext, who: str, period: BudgetPeriod
+) -> BudgetKey:
+    scope, name = parse_subject(who)
+    return BudgetKey(scope, overview.find_subject(context.principal, scope, name), period)
 
 
 # ---- the command -------------------------------------------------------------------------------------------

@@ -66,15 +66,24 @@ class BudgetOverview(Operations[R]):
         self._profiles = profiles
 
     @operation
-    def list_own(self, principal: Principal, session_id: str | None = None) -> Work[OwnBudgets]:
-        """List the budgets that apply to a person; with a conversation, also that of its profile."""
+    def list_own(
+        self, principal: Principal, session_id: str | None = None, *, profile: str | None = None
+    ) -> Work[OwnBudgets]:
+        """List the budgets that apply to a person; with a conversation, or a profile, also that of the profile."""
 
         def run(tx: Transaction) -> OwnBudgets:
-            profile = None
+            rules, now, of_profile = self._rules, self._clock.now(), profile
             if session_id is not None:
                 row = sessions.get_visible(tx, session_id, principal.person_id)
-                profile = session_settings.load(tx, row.no).profile
-            return list_own_budgets(tx, principal, self._rules, self._clock.now(), profile)
+                of_profile = session_settings.load(tx, row.no).profile
+            since = to_micros(get_window_bounds(BudgetPeriod.MONTH, now, rules.timezone)[0])
+            own: list[BudgetSubject] = [(BudgetScope.PERSON, principal.person_id)]
+            own += budget_limits.list_job_subjects(tx, principal.person_id, since, MAX_OWN_JOBS)
+            shared = [_ALL] if of_profile is None else [_ALL, (BudgetScope.PROFILE, of_profile)]
+            if principal.role is Role.OWNER:
+                return OwnBudgets(statuses=load_statuses(tx, [*own, *shared], rules, now), used_up=())
+            used_up = [status for status in load_statuses(tx, shared, rules, now) if status.is_used_up]
+            return OwnBudgets(statuses=load_statuses(tx, own, rules, now), used_up=used_up)
 
         return Read(run)
 
@@ -104,12 +113,30 @@ class BudgetOverview(Operations[R]):
         self, principal: Principal, key: BudgetKey, amounts: Mapping[BudgetUnit, int | None]
     ) -> Work[BudgetStatus]:
         """Set limits of one window; None means no limit, whatever config.yaml says. Other units stay as they are."""
-        return Write(lambda tx: set_limits(tx, principal, key, amounts, self._rules, self._clock.now(), self._profiles))
+        _check_owner(principal)
+
+        def run(tx: Transaction) -> BudgetStatus:
+            now = self._clock.now()
+            _check_subject(tx, key, self._profiles)
+            for unit, amount in amounts.items():
+                limit = BudgetLimit(key=key, unit=unit, amount=amount)
+                budget_limits.set_limit(tx, limit, principal.person_id, to_micros(now))
+            self._let_warn_again(tx, key)
+            return load_status(tx, key, self._rules, now)
+
+        return Write(run)
 
     @operation
     def clear_limits(self, principal: Principal, key: BudgetKey) -> Work[bool]:
         """Remove what owners have set for one window, so that the server settings apply; False if there was nothing."""
-        return Write(lambda tx: clear_limits(tx, principal, key, self._rules, self._clock.now()))
+        _check_owner(principal)
+
+        def run(tx: Transaction) -> bool:
+            has_changed = budget_limits.clear_limits(tx, key) > 0
+            self._let_warn_again(tx, key)
+            return has_changed
+
+        return Write(run)
 
     @operation
     def get_status(self, principal: Principal, key: BudgetKey) -> Work[BudgetStatus]:
@@ -119,25 +146,16 @@ class BudgetOverview(Operations[R]):
 
     @operation
     def find_subject(self, principal: Principal, scope: BudgetScope, name: str) -> Work[str]:
-        """Return the subject that an owner means by a name or an id."""
-        return Read(lambda tx: find_subject(tx, principal, scope, name, self._profiles))
+        """Return the subject that an owner means by a name or an id; raises `NotFound` with what there is."""
+        _check_owner(principal)
+        return Read(lambda tx: _find_subject(tx, scope, name, self._profiles))
+
+    def _let_warn_again(self, tx: Transaction, key: BudgetKey) -> None:
+        starts_at, _ = get_window_bounds(key.period, self._clock.now(), self._rules.timezone)
+        budget_windows.clear_warnings(tx, key, to_micros(starts_at))
 
 
 # ---- inside a transaction ----------------------------------------------------------------------------------
-
-
-def list_own_budgets(
-    tx: Transaction, principal: Principal, rules: BudgetRules, now: datetime, profile: str | None = None
-) -> OwnBudgets:
-    """List the budgets that apply to a person, in a conversation with this profile."""
-    since = to_micros(get_window_bounds(BudgetPeriod.MONTH, now, rules.timezone)[0])
-    own: list[BudgetSubject] = [(BudgetScope.PERSON, principal.person_id)]
-    own += budget_limits.list_job_subjects(tx, principal.person_id, since, MAX_OWN_JOBS)
-    shared: list[BudgetSubject] = [_ALL] if profile is None else [_ALL, (BudgetScope.PROFILE, profile)]
-    if principal.role is Role.OWNER:
-        return OwnBudgets(statuses=load_statuses(tx, [*own, *shared], rules, now), used_up=())
-    used_up = [status for status in load_statuses(tx, shared, rules, now) if status.is_used_up]
-    return OwnBudgets(statuses=load_statuses(tx, own, rules, now), used_up=used_up)
 
 
 def load_statuses(
@@ -151,13 +169,15 @@ def load_statuses(
     keys = [BudgetKey(scope, subject, period) for scope, subject in subjects for period in BudgetPeriod]
     owner_limits = budget_limits.list_for_keys(tx, keys)
     return [
-        _build_status(
-            key,
-            totals.get(key, WindowTotals()),
-            rules,
-            owner_limits,
-            names.get((key.scope, key.subject)) or key.subject or _COMMON_NAMES[key.scope],
-            bounds[key.period][1],
+        BudgetStatus(
+            key=key,
+            subject_name=names.get((key.scope, key.subject)) or key.subject or _COMMON_NAMES[key.scope],
+            **totals.get(key, WindowTotals())._asdict(),
+            limit_nanos=rules.find_limit(key, BudgetUnit.USD, owner_limits),
+            limit_tokens=rules.find_limit(key, BudgetUnit.TOKENS, owner_limits),
+            resets_at=bounds[key.period][1],
+            timezone=rules.timezone,
+            owner_units=frozenset(limit.unit for limit in owner_limits if limit.key == key),
         )
         for key in keys
     ]
@@ -169,62 +189,7 @@ def load_status(tx: Transaction, key: BudgetKey, rules: BudgetRules, now: dateti
     return next(status for status in statuses if status.key == key)
 
 
-def _build_status(
-    key: BudgetKey,
-    totals: WindowTotals,
-    rules: BudgetRules,
-    owner_limits: Sequence[BudgetLimit],
-    name: str,
-    resets_at: datetime,
-) -> BudgetStatus:
-    return BudgetStatus(
-        key=key,
-        subject_name=name,
-        **totals._asdict(),
-        limit_nanos=rules.find_limit(key, BudgetUnit.USD, owner_limits),
-        limit_tokens=rules.find_limit(key, BudgetUnit.TOKENS, owner_limits),
-        resets_at=resets_at,
-        timezone=rules.timezone,
-        owner_units=frozenset(limit.unit for limit in owner_limits if limit.key == key),
-    )
-
-
-def set_limits(
-    tx: Transaction,
-    principal: Principal,
-    key: BudgetKey,
-    amounts: Mapping[BudgetUnit, int | None],
-    rules: BudgetRules,
-    now: datetime,
-    profiles: Collection[str],
-) -> BudgetStatus:
-    """Set limits of one window, on behalf of an owner; return how it stands now."""
-    _check_owner(principal)
-    _check_subject(tx, key, profiles)
-    for unit, amount in amounts.items():
-        limit = BudgetLimit(key=key, unit=unit, amount=amount)
-        budget_limits.set_limit(tx, limit, principal.person_id, to_micros(now))
-    _let_warn_again(tx, key, rules, now)
-    return load_status(tx, key, rules, now)
-
-
-def clear_limits(tx: Transaction, principal: Principal, key: BudgetKey, rules: BudgetRules, now: datetime) -> bool:
-    """Remove what owners have set for one window; False if there was nothing."""
-    _check_owner(principal)
-    has_changed = budget_limits.clear_limits(tx, key) > 0
-    _let_warn_again(tx, key, rules, now)
-    return has_changed
-
-
-def _let_warn_again(tx: Transaction, key: BudgetKey, rules: BudgetRules, now: datetime) -> None:
-    budget_windows.clear_warnings(tx, key, to_micros(get_window_bounds(key.period, now, rules.timezone)[0]))
-
-
-def find_subject(
-    tx: Transaction, principal: Principal, scope: BudgetScope, name: str, profiles: Collection[str]
-) -> str:
-    """Return the subject that an owner means by a name or an id; raises `NotFound` with what there is."""
-    _check_owner(principal)
+def _find_subject(tx: Transaction, scope: BudgetScope, name: str, profiles: Collection[str]) -> str:
     if scope is BudgetScope.ALL or not name:
         return ""
     if scope is BudgetScope.PROFILE:
