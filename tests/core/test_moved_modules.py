@@ -12,6 +12,7 @@ from palaver.core.moved_modules import MOVED_MODULES
 from palaver.core.source import Platform, SessionSource
 from palaver.delivery.adapter import AccountInfo, Adapter
 from palaver.delivery.model import Capabilities
+from palaver.gateway.intake import Intake
 from palaver.sessions.inbound import Cursor, Inbound
 
 # The imports of the guides, as they were.
@@ -22,6 +23,7 @@ DOCUMENTED: dict[str, dict[str, object]] = {
     "palaver.domain.platform_updates": {"Cursor": Cursor},
     "palaver.domain.source": {"Platform": Platform, "SessionSource": SessionSource},
     "palaver.services.platforms.adapter": {"AccountInfo": AccountInfo, "Adapter": Adapter},
+    "palaver.services.platforms.intake": {"Intake": Intake},
 }
 
 

@@ -26,6 +26,7 @@ MOVED_MODULES: Final[dict[str, tuple[str, ...]]] = {
     "palaver.services": (),
     "palaver.services.platforms": (),
     "palaver.services.platforms.adapter": ("palaver.delivery.adapter",),
+    "palaver.services.platforms.intake": ("palaver.gateway.intake",),
 }
 
 
