@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 
 import pytest
@@ -22,6 +23,7 @@ from palaver.core.texts import (
     store_text,
     translate,
     translate_all,
+    unpack_text,
 )
 
 GERMAN: dict[str, str | dict[str, str]] = {
@@ -90,6 +92,46 @@ def test_a_stored_text_can_be_translated_and_one_of_an_earlier_version_is_shown_
 def test_a_stored_text_that_lacks_a_fact_of_its_translation_stays_english() -> None:
     loaded = load_text(store_text(say("greeting", "Hello {name}", name="Ada")))  # by a version without {place}
     assert translate(loaded, "de") == "Hello Ada"
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("", ""),
+        ('{"text": ', '{"text": '),
+        ("null", "null"),
+        ('"words"', '"words"'),
+        ("[" * 100_000, "[" * 100_000),
+        ('{"text": "Plain"}', "Plain"),
+        ('{"text": "Plain", "code": ["plain"], "facts": {}}', "Plain"),
+        ('{"text": "Plain", "code": "plain", "facts": []}', "Plain"),
+        ('{"text": "Plain", "code": "of a later version", "facts": {"x": {"y": [1]}}}', "Plain"),
+        ('{"text": 3, "code": "plain"}', "…"),
+        ('{"parts": [{"text": "Plain", "code": "plain", "facts": {}}, 3, {}, "!"]}', "Schlicht3…!"),
+        ('{"parts": "Plain"}', "…"),
+        ('{"text": "2 files", "code": "files", "facts": {"count": "two", "more": 1.5}}', "two Dateien"),
+        ('{"text": "no files", "code": "files", "facts": {"count": null}}', "None Dateien"),
+        ('{"text": "All", "code": "greeting", "facts": {"name": true, "place": {"text": "x"}}}', "Hallo True, x"),
+    ],
+)
+def test_a_stored_text_that_is_damaged_or_of_another_version_is_readable(stored: str, shown: str) -> None:
+    readable = translate(load_text("\x1e" + stored), "de")
+    assert readable.removeprefix("\x1e") == shown
+
+
+def test_texts_that_are_nested_too_deeply_are_cut_off() -> None:
+    nested: object = "x"
+    for _ in range(150):
+        nested = {"parts": ["(", {"text": "in", "code": "greeting", "facts": {"name": nested, "place": ""}}, ")"]}
+    for text in (unpack_text(nested), load_text("\x1e" + json.dumps(nested))):
+        assert "(Hallo (" in translate(text, "de")
+
+
+def test_many_texts_can_be_added_one_by_one() -> None:
+    text: str = ""
+    for _ in range(2_000):
+        text = text + say("plain", "Plain")
+    assert translate(load_text(store_text(text)), "de") == "Schlicht" * 2_000
 
 
 def test_a_changed_text_is_stored_and_edited_as_it_was_changed() -> None:

@@ -23,11 +23,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final, Self
+from typing import Final, Self
 
 ENGLISH: Final = "en"
 LANGUAGES: Final = (ENGLISH, "de")
 _STORED_MARK: Final = "\x1e"  # before the JSON of a stored text; taken off texts that others wrote
+_MAX_NESTED = 50  # texts in each other; no sentence comes near it
 _THOUSANDS_SEPARATORS: Final = {"de": "."}  # others: a comma
 
 # Of the request that is being answered. Where a text is translated later than it is said, its language is passed on.
@@ -101,7 +102,12 @@ def join_texts(separator: str, texts: Iterable[str]) -> Text:
     """Join texts as `str.join` does; each is translated for itself."""
     parts: list[str] = []
     for text in texts:
-        parts += (separator, text) if parts and separator else (text,)
+        if parts and separator:
+            parts.append(separator)
+        if isinstance(text, Text) and text.parts and text.change is None:
+            parts += text.parts  # so that texts that are added one by one don't nest
+        else:
+            parts.append(text)
     return Text("".join(parts), parts=tuple(parts))
 
 
@@ -122,8 +128,10 @@ def translate(text: str, language: str) -> str:
     template = _load_language(language).get(text.code)
     if isinstance(template, dict):
         template = template["one" if text.facts.get("count") == 1 else "other"]
+    if template is None:
+        return str(text)
     try:
-        return str(text) if template is None else _fill(template, text.facts, language)
+        return _fill(template, text.facts, language)
     except KeyError:  # stored by another version, with other facts
         return str(text)
 
@@ -163,13 +171,24 @@ def pack_text(text: str) -> object:
     return {"text": str(text), "code": text.code, "facts": facts}
 
 
-def unpack_text(packed: Any) -> str:
-    if not isinstance(packed, dict):
-        return str(packed)
-    if "parts" in packed:
-        return join_texts("", map(unpack_text, packed["parts"]))
-    facts = {name: fact if isinstance(fact, int) else unpack_text(fact) for name, fact in packed["facts"].items()}
-    return Text(packed["text"], packed["code"], facts)
+def unpack_text(packed: object) -> str:
+    """Return the text that `pack_text` packed; of anything else, such as that of a later version, what can be read."""
+    return _unpack(packed, 0)
+
+
+def _unpack(packed: object, depth: int) -> str:
+    match packed:
+        case {"parts": [*parts]} if depth < _MAX_NESTED:
+            return join_texts("", [_unpack(part, depth + 1) for part in parts])
+        case {"text": str(english), "code": str(code), "facts": dict(facts)} if depth < _MAX_NESTED:
+            return Text(english, code, {name: _unpack_fact(fact, depth + 1) for name, fact in facts.items()})
+        case {"text": str(english)} | str(english):
+            return english
+    return "…" if isinstance(packed, dict | list) else str(packed)
+
+
+def _unpack_fact(fact: object, depth: int) -> object:
+    return fact if isinstance(fact, int) else _unpack(fact, depth)
 
 
 def store_text(text: str) -> str:
@@ -182,7 +201,13 @@ def store_text(text: str) -> str:
 
 def load_text(stored: str) -> str:
     """Return a text that `store_text` made storable; any other, such as one of an earlier version, as it is."""
-    return unpack_text(json.loads(stored[len(_STORED_MARK) :])) if stored.startswith(_STORED_MARK) else stored
+    if not stored.startswith(_STORED_MARK):
+        return stored
+    try:
+        packed = json.loads(stored[len(_STORED_MARK) :])
+    except (ValueError, RecursionError):  # not stored by `store_text`
+        return stored
+    return unpack_text(packed) if isinstance(packed, dict) else stored
 
 
 def find_language(accepted: str) -> str:
