@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from palaver.core.ids import DeliveryId, TurnId
+from palaver.core.source import Platform
+from palaver.core.texts import current_language, say
+from palaver.live.channels import FollowedItem
+from palaver.live.feed_events import DeliveryChanged, NoticeSent
 from palaver.operation.doctor.finding import Finding, FindingCode, make_problem
 from palaver.operation.health_check import HealthCheck, HealthReport
+from palaver.sessions.delivery import DeliveryState, DeliveryStatus
+from palaver.web.routes import live
 
 if TYPE_CHECKING:
     import httpx2
@@ -111,6 +119,32 @@ async def test_findings_of_another_process_are_in_the_language_of_the_request(
     assert english["text"] == "It isn't running, and another program uses port 8765."
     assert german["text"] == "Er läuft nicht, und ein anderes Programm belegt Port 8765."
     assert english["facts"] == german["facts"] == {"user": "", "port": "8765"}
+
+
+@pytest.mark.parametrize("kind", ["delivery", "notice"])
+def test_people_who_follow_a_conversation_in_two_languages_receive_it_each_in_their_own(kind: str) -> None:
+    closed = say("account.closed", "This account is closed.")
+    delivery = DeliveryStatus(
+        id=DeliveryId("d_1"),
+        turn_id=None,
+        input_seq=None,
+        quoted_seqs=(),
+        platform=Platform("telegram"),
+        state=DeliveryState.FAILED,
+        error=closed,
+        created_at=datetime.now(UTC),
+        ended_at=None,
+        target="telegram:1",
+    )
+    items = {"delivery": DeliveryChanged(delivery), "notice": NoticeSent(TurnId("t_1"), closed)}
+    item = FollowedItem("s_1", items[kind])  # both clients receive the same one
+    encoded = {}
+    for language in ("de", "en"):
+        context = contextvars.copy_context()
+        context.run(current_language.set, language)
+        encoded[language] = context.run(live._encode_item, item, frozenset(), language)[1]
+    assert "This account is closed." in encoded["en"]
+    assert "Dieses Konto ist geschlossen." in encoded["de"]
 
 
 def _find(settings: dict[str, Any], part: str, **wanted: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN
 from palaver.core.tasks import cancel_tasks
 from palaver.core.text import make_json_storable
+from palaver.core.texts import current_language, translate_all
 from palaver.core.wire import build_json
 from palaver.delivery.wire import DeliveryJson
 from palaver.live.channels import FollowCursor, FollowedItem, ListsChanged, LiveItem, SessionChanged, SessionRemoved
@@ -189,18 +190,18 @@ async def _encode_stream(
     include_all: bool,
     is_reconnect: bool,
 ) -> AsyncGenerator[bytes, None]:
-    cursor, connected = _Cursor(follows), state.gateway.platforms
+    cursor, connected, language = _Cursor(follows), state.gateway.platforms, current_language.get()
     async with state.live.connect(caller.principal, follows, everything=include_all) as client:
         place.on_taken_away(client.close)
         yield encode_stream_start(str(cursor))
         if is_reconnect:
-            yield encode_event(*_encode_item(ListsChanged(), connected))
+            yield encode_event(*_encode_item(ListsChanged(), connected, language))
         async for item in client.stream_items():
             has_moved = cursor.advance(item)
             if isinstance(item, FollowCursor):
                 yield encode_stream_start(str(cursor))
             else:
-                name, data = _encode_item(item, connected)
+                name, data = _encode_item(item, connected, language)
                 yield encode_event(name, data, str(cursor) if has_moved else None)
 
 
@@ -271,8 +272,9 @@ def _dump(adapter: TypeAdapter[T], data: T) -> str:
 
 @lru_cache(maxsize=32)  # several clients receive the same object at about the same time; items can be large
 def _encode_item(
-    item: SessionChanged | SessionRemoved | ListsChanged | FollowedItem, connected: frozenset[str]
+    item: SessionChanged | SessionRemoved | ListsChanged | FollowedItem, connected: frozenset[str], language: str
 ) -> tuple[str, str]:
+    """Encode an item in the language of the request, which is part of what the cache goes by."""
     match item:
         case SessionChanged(summary):
             return "session", _dump(_SESSION, summary_to_json(summary, connected, with_owner=True))
@@ -281,10 +283,10 @@ def _encode_item(
         case ListsChanged():
             return "lists_changed", "{}"
         case FollowedItem():
-            return _encode_feed_item(item, item.item)
+            return _encode_feed_item(item, item.item, language)
 
 
-def _encode_feed_item(followed: FollowedItem, item: FeedItem) -> tuple[str, str]:
+def _encode_feed_item(followed: FollowedItem, item: FeedItem, language: str) -> tuple[str, str]:
     session = f'{{"session_id":"{followed.session_id}"'
     match item:
         case EventAppended(event):
@@ -302,4 +304,4 @@ def _encode_feed_item(followed: FollowedItem, item: FeedItem) -> tuple[str, str]
             return "delivery", f'{session},"delivery":{_dump(_DELIVERY, build_json(DeliveryJson, delivery))}}}'
         case NoticeSent(turn_id, text, code, facts):
             notice = {"turn_id": turn_id, "text": text, "code": code, "facts": dict(facts)}
-            return "notice", f"{session},{json.dumps(make_json_storable(notice))[1:]}"
+            return "notice", f"{session},{json.dumps(make_json_storable(translate_all(notice, language)))[1:]}"
