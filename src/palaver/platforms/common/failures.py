@@ -55,6 +55,13 @@ def make_outage_error(platform: str, reason: str, *, may_have_arrived: bool) -> 
     )
 
 
+def make_unreachable_error(host: str, error: Exception) -> SendRetryable:
+    """Return the error of a message for a server that no connection can be made to."""
+    return SendRetryable(
+        say("email.cant_reached", "{host} can't be reached ({error}).", host=host, error=type(error).__name__)
+    )
+
+
 def make_repeatable(error: DeliveryError) -> DeliveryError:
     """Return the error of a request that does no harm when it is repeated: it is, if the platform may have acted."""
     return SendRetryable(error.text) if isinstance(error, SendUncertain) else error

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 PLACEHOLDER: Final = r"ABC-DEF|your|placeholder|change|example|xxx|\.\.\.|…|[<>$]"
 
 
-def check_text(pattern: str, problem: str, *, clean: Callable[[str], str] = str.strip) -> AfterValidator:
-    """Let a text or a secret match a pattern, after `clean`."""
+def check_text(
+    rule: str | Callable[[str], object], problem: str, *, clean: Callable[[str], str] = str.strip
+) -> AfterValidator:
+    """Let a text or a secret match a pattern, or fulfill a condition, after `clean`."""
+    is_valid = re.compile(rule).fullmatch if isinstance(rule, str) else rule
 
     def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
+        if not is_valid(text):
             raise ValueError(problem)
         return text
 

@@ -16,7 +16,6 @@ from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.client import MailClient
 from palaver.platforms.email.headers import (
     MAX_SUBJECT_CHARS,
-    ThreadCache,
     ThreadState,
     decode_words,
     find_message_id,
@@ -40,7 +39,7 @@ from palaver.platforms.email.outbound import (
     make_reply_subject,
     shorten_references,
 )
-from palaver.platforms.email.receiver import FetchFailures, MailReceiver, RefusedSenders
+from palaver.platforms.email.receiver import MailReceiver
 from palaver.sessions.inbound import Cursor
 
 if TYPE_CHECKING:
@@ -78,9 +77,8 @@ class EmailAdapter(Adapter):
         self.silence_seconds = max(SILENCE_SECONDS, 3 * settings.poll_seconds)
         self._settings = settings
         self._client = MailClient(settings)
-        self._threads = ThreadCache()
-        self._refused = RefusedSenders()
-        self._failures = FetchFailures()
+        self._receiver = MailReceiver(settings, self._client)
+        self._threads = self._receiver.threads
         self._uncertain = asyncio.Event()  # a mail may have been sent: look for it
         self._copies = BackgroundTasks("palaver-email-copy")  # of sent mails, on their way to the Sent folder
 
@@ -117,13 +115,13 @@ class EmailAdapter(Adapter):
                     seconds=f"{self._settings.poll_seconds:g}",
                 )
             )
-        if self._refused.count:
+        if self._receiver.unverified_count:
             details.append(
                 say(
                     "email.unverified_senders",
                     "Mails not read because their sender is not verified: {count}. The last one: {reason}",
-                    count=self._refused.count,
-                    reason=self._refused.last_reason,
+                    count=self._receiver.unverified_count,
+                    reason=self._receiver.last_refusal,
                 )
             )
         return details
@@ -132,10 +130,7 @@ class EmailAdapter(Adapter):
         """Receive mails, and find out about mails that may have been sent."""
         confirming = asyncio.create_task(self._confirm_sent(link), name="palaver-email-sent")
         try:
-            receiver = MailReceiver(
-                self._settings, self._client, threads=self._threads, refused=self._refused, failures=self._failures
-            )
-            await receiver.run(link)
+            await self._receiver.run(link)
         finally:
             await cancel_tasks([confirming])
 
@@ -246,7 +241,7 @@ class EmailAdapter(Adapter):
             with contextlib.suppress(MailIgnored, SenderRefused):
                 envelope = read_envelope(raw_header, self._settings)
                 if (envelope.message_id, envelope.people) == (message_id, frozenset(people)):
-                    return ThreadState(message_id, envelope.subject, envelope.references)
+                    return envelope
         return None
 
     async def _find_sent(self, thread_id: str, people: list[str]) -> ThreadState | None:

@@ -252,12 +252,11 @@ _SEPARATORS: Final = (
 def cut_quotes(text: str) -> str:
     """Return what the person has written in this mail."""
     lines = [line.rstrip() for line in text.split("\n")]
+    everything = "\n".join(lines).strip()
     start = _find_quote(lines)
-    if start is None:
-        return "\n".join(lines).strip()
-    if _has_answers_between(lines[start:]):
-        return "\n".join(lines).strip()
-    return "\n".join(lines[:start]).strip() or "\n".join(lines).strip()
+    if start is None or _has_answers_between(lines[start:]):
+        return everything
+    return "\n".join(lines[:start]).strip() or everything
 
 
 def _find_quote(lines: list[str]) -> int | None:
@@ -274,10 +273,7 @@ def _find_quote(lines: list[str]) -> int | None:
 
 
 def _is_separator(line: str) -> bool:
-    if len(line) > MAX_ATTRIBUTION_CHARS or not line.startswith("--"):
-        return False
-    words = line.strip("- ").lower()
-    return words in _SEPARATORS
+    return line.startswith("--") and len(line) <= MAX_ATTRIBUTION_CHARS and line.strip("- ").lower() in _SEPARATORS
 
 
 def _is_header_block(lines: list[str], number: int) -> bool:

@@ -22,9 +22,17 @@ from palaver.core.errors import (
     SendUncertain,
 )
 from palaver.core.texts import say
+from palaver.platforms.common.failures import make_unreachable_error
 from palaver.platforms.email.body_text import TransferDecoder
 from palaver.platforms.email.headers import MAX_HEADER_BYTES, clean_line
-from palaver.platforms.email.imap import Folder, ImapConnection, ImapRefused
+from palaver.platforms.email.imap import (
+    Folder,
+    ImapConnection,
+    ImapRefused,
+    describe_broken_connection,
+    make_certificate_error,
+    make_sign_in_outage,
+)
 from palaver.platforms.email.outbound import classify_refusal
 
 if TYPE_CHECKING:
@@ -182,9 +190,7 @@ class MailClient:
             smtp = await self._open_smtp()
         except aiosmtplib.SMTPAuthenticationError as error:
             if error.code < 500:
-                raise ConnectionLost(
-                    say("email.sign_in_unavailable", "{host} can't sign the account in at the moment.", host=host)
-                ) from None
+                raise make_sign_in_outage(host) from None
             raise AccountRefused(
                 say(
                     "email.smtp_sign_in_refused",
@@ -193,14 +199,7 @@ class MailClient:
                 )
             ) from None
         except ssl.SSLCertVerificationError as error:
-            raise AccountRefused(
-                say(
-                    "email.certificate_not_valid",
-                    "The certificate of {host} is not valid: {reason}.",
-                    host=host,
-                    reason=error.verify_message,
-                )
-            ) from None
+            raise make_certificate_error(host, error) from None
         except aiosmtplib.SMTPNotSupported:
             raise AccountRefused(
                 say(
@@ -278,14 +277,7 @@ class MailClient:
         except UnicodeEncodeError:
             raise classify_refusal(553, "The server can't send from our address", host) from None
         except (aiosmtplib.SMTPException, OSError) as error:
-            raise SendRetryable(
-                say(
-                    "email.connection_broke",
-                    "The connection to {host} broke ({error}).",
-                    host=host,
-                    error=type(error).__name__,
-                )
-            ) from None
+            raise SendRetryable(describe_broken_connection(host, error)) from None
         waits = [each for each in refusals.values() if isinstance(each, SendRetryable)]
         if len(refusals) == len(recipients):
             raise next(iter(waits or refusals.values()))
@@ -319,6 +311,4 @@ def _make_connect_error(error: Exception, host: str) -> DeliveryError:
     if isinstance(error, aiosmtplib.SMTPResponseException):
         answer = f"{host} has answered with {error.code}: {clean_line(error.message)[:200]}"
         return SendRetryable(answer, retry_after=60.0, whole_account=True)
-    return SendRetryable(
-        say("email.cant_reached", "{host} can't be reached ({error}).", host=host, error=type(error).__name__)
-    )
+    return make_unreachable_error(host, error)

@@ -45,7 +45,9 @@ MAX_LIST_CHARS = 20_000  # of a header that is read
 # A dot-atom of RFC 5322, also with characters beyond ASCII; without quotes, spaces, commas and angle brackets.
 _LOCAL_PART = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*")
 _DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9][a-z0-9-]{0,62})*")
-_WORD = re.compile(r'[^\s"(),:;<>\\]+')
+_TOKEN = re.compile(r'"(?P<quoted>(?:[^"\\]|\\.?)*+)"?|<[^>]*+>?|[^\s"(),:;<>\\]++|(?P<sign>\S)', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
+_COMMENT_SIGN = re.compile(r"\\.|[()]", re.DOTALL)
 _ASCII_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
@@ -233,55 +235,27 @@ def _tokenize(text: str) -> list[str]:
     """Split a header into words, quoted strings, addresses in angle brackets and the signs , ; : without comments."""
     tokens: list[str] = []
     position = 0
-    while position < len(text):
-        char = text[position]
-        if char == "(":
-            position = _skip_comment(text, position)
-        elif char == '"':
-            quoted, position = _read_quoted(text, position)
-            tokens.append(f'"{quoted}"')
-        elif char == "<":
-            end = text.find(">", position)
-            end = len(text) if end < 0 else end + 1
-            tokens.append(text[position:end])
-            position = end
-        elif match := _WORD.match(text, position):
-            tokens.append(match[0])
-            position = match.end()
+    while (match := _TOKEN.search(text, position)) is not None:
+        position = match.end()
+        token, quoted, sign = match[0], match["quoted"], match["sign"]
+        if sign == "(":
+            position = _find_comment_end(text, position)
+        elif quoted is not None:
+            tokens.append('"' + _ESCAPED.sub(r"\1", quoted) + '"')
+        elif sign is not None and sign not in ",;:":
+            tokens.append("\\")  # a sign that has no place here: the mailbox is not valid
         else:
-            if char in ",;:":
-                tokens.append(char)
-            elif not char.isspace():
-                tokens.append("\\")  # a sign that has no place here: the mailbox is not valid
-            position += 1
+            tokens.append(token)
     return tokens
 
 
-def _skip_comment(text: str, position: int) -> int:
-    depth = 0
-    while position < len(text):
-        char = text[position]
-        position += 1
-        if char == "\\":
-            position += 1
-        elif char == "(":
-            depth += 1
-        elif char == ")":
-            depth -= 1
-            if depth == 0:
-                break
-    return position
-
-
-def _read_quoted(text: str, position: int) -> tuple[str, int]:
-    chars: list[str] = []
-    position += 1
-    while position < len(text) and text[position] != '"':
-        if text[position] == "\\":
-            position += 1
-        chars.append(text[position : position + 1])
-        position += 1
-    return "".join(chars), position + 1
+def _find_comment_end(text: str, position: int) -> int:
+    depth = 1
+    for sign in _COMMENT_SIGN.finditer(text, position):
+        depth += {"(": 1, ")": -1}.get(sign[0], 0)
+        if depth == 0:
+            return sign.end()
+    return len(text)
 
 
 # Finds the conversation of a mail, and makes the ids of our own mails. Pure.
@@ -381,9 +355,9 @@ def split_addresses(chat_id: str) -> list[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class ThreadState:
-    """The last mail of a thread, as far as an answer needs it."""
+    """A mail, as far as an answer in its thread needs it."""
 
-    message_id: str  # of that mail
+    message_id: str
     subject: str
     references: tuple[str, ...] = ()  # the mails before it
 

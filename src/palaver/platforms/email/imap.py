@@ -183,14 +183,7 @@ class ImapConnection:
         try:
             await self._writer.start_tls(self._context, server_hostname=self._host)
         except ssl.SSLCertVerificationError as error:
-            raise AccountRefused(
-                say(
-                    "email.certificate_not_valid",
-                    "The certificate of {host} is not valid: {reason}.",
-                    host=self._host,
-                    reason=error.verify_message,
-                )
-            ) from None
+            raise make_certificate_error(self._host, error) from None
 
     async def _load_capabilities(self) -> None:
         for response in await self.run("CAPABILITY", b"CAPABILITY"):
@@ -207,13 +200,7 @@ class ImapConnection:
                 await self.run("LOGIN", b"LOGIN " + _quote(user) + b" " + _quote(password))
         except ImapRefused as error:
             if any(word.lower() in error.answer.lower() for word in _TEMPORARY):
-                raise ConnectionLost(
-                    say(
-                        "email.sign_in_unavailable",
-                        "{host} can't sign the account in at the moment.",
-                        host=self._host,
-                    )
-                ) from None
+                raise make_sign_in_outage(self._host) from None
             raise AccountRefused(
                 say(
                     "email.imap_sign_in_refused",
@@ -397,14 +384,7 @@ class ImapConnection:
             if isinstance(error, TimeoutError):
                 raise ConnectionLost(say("email.not_answer", "{host} does not answer.", host=self._host)) from None
             if isinstance(error, OSError | EOFError):
-                raise ConnectionLost(
-                    say(
-                        "email.connection_broke",
-                        "The connection to {host} broke ({error}).",
-                        host=self._host,
-                        error=type(error).__name__,
-                    )
-                ) from None
+                raise ConnectionLost(describe_broken_connection(self._host, error)) from None
             raise
 
     async def _send_command(self, command: bytes) -> bytes:
@@ -428,10 +408,7 @@ class ImapConnection:
             if response is not None:
                 self._has_news = self._has_news or _NEWS.match(response.line) is not None
                 return response
-            if self._reader is None:
-                raise ConnectionLost(
-                    say("email.connection_closed", "The connection to {host} is closed.", host=self._host)
-                )
+            assert self._reader is not None  # noqa: S101  (a command was written before)
             data = await self._reader.read(_READ_BYTES)
             self._has_read_all = len(data) < _READ_BYTES
             if not data:
@@ -489,6 +466,29 @@ class ImapConnection:
         if len(self._buffer) > MAX_RESPONSE_BYTES:
             self._kept_bytes += len(self._buffer)
             self._remove_from_buffer(len(self._buffer) - 64)
+
+
+def make_certificate_error(host: str, error: ssl.SSLCertVerificationError) -> AccountRefused:
+    return AccountRefused(
+        say(
+            "email.certificate_not_valid",
+            "The certificate of {host} is not valid: {reason}.",
+            host=host,
+            reason=error.verify_message,
+        )
+    )
+
+
+def make_sign_in_outage(host: str) -> ConnectionLost:
+    return ConnectionLost(
+        say("email.sign_in_unavailable", "{host} can't sign the account in at the moment.", host=host)
+    )
+
+
+def describe_broken_connection(host: str, error: BaseException) -> str:
+    return say(
+        "email.connection_broke", "The connection to {host} broke ({error}).", host=host, error=type(error).__name__
+    )
 
 
 def _quote(text: str) -> bytes:

@@ -19,6 +19,7 @@ from palaver.platforms.email.headers import (
     MAX_SUBJECT_CHARS,
     Mailbox,
     MailHeader,
+    ThreadState,
     decode_words,
     find_ids,
     find_thread,
@@ -47,20 +48,20 @@ class MailIgnored(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
+class Envelope(ThreadState):
     """The header of a mail that may be read."""
 
-    message_id: str
     sender: Mailbox
     people: frozenset[str]  # who get the answer
-    is_group: bool
     is_addressed: bool
     thread_id: str
-    subject: str
-    references: tuple[str, ...]  # the mails before it in its thread
     is_from_bot: bool
     replied_id: str | None
     replied_is_own: bool
+
+    @property
+    def is_group(self) -> bool:
+        return len(self.people) > 1
 
     @property
     def chat_id(self) -> str:
@@ -87,7 +88,6 @@ def read_envelope(raw_header: bytes, settings: EmailSettings) -> Envelope:
         message_id=message_id,
         sender=sender,
         people=people,
-        is_group=len(people) > 1,
         is_addressed=len(people) == 1 or is_to_us or replied_is_own,
         thread_id=find_thread(header, message_id, settings.address),
         subject=decode_words(header.get("subject"), MAX_SUBJECT_CHARS),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path  # noqa: TC003  (read at run time)
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from palaver.core.http_url import is_host_name
 from palaver.core.source import Platform
 from palaver.core.texts import say
 from palaver.delivery.model import Capabilities
-from palaver.platforms.common.settings import is_loopback
+from palaver.platforms.common.settings import check_text, is_loopback
 from palaver.platforms.email.headers import normalize_address
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
@@ -37,95 +38,88 @@ def _split_list(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _check_address(problem: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if (address := normalize_address(text.strip())) is None:
+            raise ValueError(problem)
+        return address
+
+    return AfterValidator(check)
+
+
+_Address = Annotated[
+    str,
+    _check_address(say("email.bad_address", "this is not an e-mail address; write it like palaver@example.org")),
+]
+_Alias = Annotated[
+    str, _check_address(say("email.bad_alias", "each alias is an e-mail address, such as help@example.org"))
+]
+_Password = Annotated[
+    SecretStr,
+    check_text(
+        str.strip,
+        say("email.password_empty", "the password is empty; most providers want an app password here"),
+        clean=str,
+    ),
+    check_text(
+        r"[^\0\r\n]*",
+        say("email.password_has_line_break", "the password contains a line break; copy it again"),
+        clean=str,
+    ),
+]
+_Host = Annotated[
+    str,
+    check_text(
+        lambda host: is_host_name(host) and not re.search(r"[/ @]", host),
+        say(
+            "email.bad_server_name",
+            "this is not the name of a server; write it like imap.example.org, without https://",
+        ),
+    ),
+]
+_Line = Annotated[
+    str,
+    check_text(
+        lambda text: text.strip() and text.isprintable(),
+        say("email.empty_or_line_break", "this text is empty or has a line break in it"),
+        clean=str,
+    ),
+]
+_ServerName = Annotated[
+    str,
+    check_text(
+        r"[^; \t]+",
+        say(
+            "email.bad_authserv_id",
+            "copy the first word of the Authentication-Results header, such as mx.example.org",
+        ),
+        clean=lambda name: name.strip().lower(),
+    ),
+]
+
+
 class EmailSettings(AccountSettings):
     """One mailbox: an IMAP server to read from, and an SMTP server to send with."""
 
-    address: str  # of the agent, such as palaver@example.org
-    password: SecretStr  # for both servers; with most providers an app password
+    address: _Address  # of the agent, such as palaver@example.org
+    password: _Password  # for both servers; with most providers an app password
     username: str | None = None  # to sign in with, if it is not the address
-    name: str = Field("Palaver", max_length=100)  # of the sender, as people see it
-    imap_host: str
+    name: _Line = Field("Palaver", max_length=100)  # of the sender, as people see it
+    imap_host: _Host
     imap_port: int | None = Field(None, ge=1, le=65535)
     imap_security: Security = "tls"
-    smtp_host: str
+    smtp_host: _Host
     smtp_port: int | None = Field(None, ge=1, le=65535)
     smtp_security: Security = "tls"
     allow_plaintext: bool = False  # with security none: let the password travel unencrypted, not only on this machine
     ca_file: Path | None = None  # certificates to trust instead of the system's, for a server with its own
-    folder: str = "INBOX"  # that mails are read from
-    sent_folder: str | None = None  # None: the one that the server says is for sent mails
+    folder: _Line = "INBOX"  # that mails are read from
+    sent_folder: _Line | None = None  # None: the one that the server says is for sent mails
     save_sent: bool | None = None  # put a copy of each answer there; None: unless the provider does it
-    aliases: Annotated[tuple[str, ...], BeforeValidator(_split_list)] = ()  # further addresses of this mailbox
-    authserv_id: str | None = None  # of your mail server, as it signs its Authentication-Results header
+    aliases: Annotated[tuple[_Alias, ...], BeforeValidator(_split_list)] = ()  # further addresses of this mailbox
+    authserv_id: _ServerName | None = None  # of your mail server, as it signs its Authentication-Results header
     allow_unverified_senders: bool = False  # believe every From header: only where no stranger can send mail
     poll_seconds: float = Field(60.0, ge=1, le=3600)  # between two looks, if the server can't push
-
-    @field_validator("address")
-    @classmethod
-    def _check_address(cls, value: str) -> str:
-        if (address := normalize_address(value.strip())) is None:
-            raise ValueError(
-                say("email.bad_address", "this is not an e-mail address; write it like palaver@example.org")
-            )
-        return address
-
-    @field_validator("aliases")
-    @classmethod
-    def _check_aliases(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        addresses = [normalize_address(each.strip()) for each in value]
-        if None in addresses:
-            raise ValueError(say("email.bad_alias", "each alias is an e-mail address, such as help@example.org"))
-        return tuple(address for address in addresses if address)
-
-    @field_validator("password")
-    @classmethod
-    def _check_password(cls, value: SecretStr) -> SecretStr:
-        password = value.get_secret_value()
-        if not password.strip():
-            raise ValueError(
-                say(
-                    "email.password_empty",
-                    "the password is empty; most providers want an app password here",
-                )
-            )
-        if any(char in password for char in "\0\r\n"):
-            raise ValueError(say("email.password_has_line_break", "the password contains a line break; copy it again"))
-        return value
-
-    @field_validator("imap_host", "smtp_host")
-    @classmethod
-    def _check_host(cls, value: str) -> str:
-        value = value.strip()
-        if not is_host_name(value) or any(char in value for char in "/ @"):
-            raise ValueError(
-                say(
-                    "email.bad_server_name",
-                    "this is not the name of a server; write it like imap.example.org, without https://",
-                )
-            )
-        return value
-
-    @field_validator("folder", "sent_folder", "name")
-    @classmethod
-    def _check_text(cls, value: str | None) -> str | None:
-        if value is not None and (not value.strip() or not value.isprintable()):
-            raise ValueError(say("email.empty_or_line_break", "this text is empty or has a line break in it"))
-        return value
-
-    @field_validator("authserv_id")
-    @classmethod
-    def _check_authserv_id(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        value = value.strip().lower()
-        if not value or any(char in value for char in "; \t"):
-            raise ValueError(
-                say(
-                    "email.bad_authserv_id",
-                    "copy the first word of the Authentication-Results header, such as mx.example.org",
-                )
-            )
-        return value
 
     @model_validator(mode="after")
     def _check_encryption(self) -> Self:

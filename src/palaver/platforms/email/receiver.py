@@ -23,7 +23,7 @@ from palaver.core.errors import ConnectionLost, PalaverError
 from palaver.gateway.intake import Intake
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.body_text import MAX_TEXT_BYTES, MailParts, choose_parts, decode_text
-from palaver.platforms.email.headers import MAX_HEADER_BYTES, ThreadCache, ThreadState, decode_file_name, parse_header
+from palaver.platforms.email.headers import MAX_HEADER_BYTES, ThreadCache, decode_file_name, parse_header
 from palaver.platforms.email.imap import Folder, ImapConnection, ImapRefused
 from palaver.platforms.email.imap_parsing import MimePart, ResponseUnreadable, Token, read_structure
 from palaver.platforms.email.inbound import UNREADABLE_TEXT, MailIgnored, make_inbound, read_envelope
@@ -62,43 +62,15 @@ class Position:
         return cls(*(int(number) for number in text.split(":")))
 
 
-@dataclass(slots=True)
-class RefusedSenders:
-    """Counts the mails that were not read because their senders are not verified; with the latest reason."""
-
-    count: int = 0
-    last_reason: str = ""
-
-
-@dataclass(slots=True)
-class FetchFailures:
-    """Counts how often the server has refused to give out the same mail."""
-
-    uid: int = 0
-    count: int = 0
-
-    def should_pass_over(self, uid: int) -> bool:
-        """Count a refusal, and return whether it was the last attempt: a mail must not keep all others away."""
-        self.uid, self.count = uid, self.count + 1 if uid == self.uid else 1
-        return self.count >= MAX_FETCH_ATTEMPTS
-
-
 class MailReceiver:
-    def __init__(
-        self,
-        settings: EmailSettings,
-        client: MailClient,
-        *,
-        threads: ThreadCache,
-        refused: RefusedSenders,
-        failures: FetchFailures,
-    ) -> None:
+    def __init__(self, settings: EmailSettings, client: MailClient) -> None:
         self._settings = settings
         self._client = client
-        self._threads = threads
-        self._refused = refused
-        self._failures = failures
         self._position = Position(0, 0, 0)
+        self._refused_fetches: tuple[int, int] = (0, 0)  # the mail that the server refuses to give out, and how often
+        self.threads = ThreadCache()
+        self.unverified_count = 0  # mails that were not read because their senders are not verified
+        self.last_refusal = ""  # why the last of them was not read
 
     async def run(self, link: AccountLink) -> None:
         """Receive mails until canceled. Raises ConnectionLost, AccountRefused and LeaseLost."""
@@ -176,8 +148,10 @@ class MailReceiver:
         try:
             return await connection.fetch(uid, f"INTERNALDATE BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>")
         except ImapRefused as error:
-            if not self._failures.should_pass_over(uid):
-                raise
+            refused_uid, count = self._refused_fetches
+            self._refused_fetches = uid, count + 1 if uid == refused_uid else 1
+            if self._refused_fetches[1] < MAX_FETCH_ATTEMPTS:
+                raise  # otherwise it is passed over: a mail must not keep all others away
             log.warning("email_passed_over", extra={"uid": uid, "reason": str(error)})
             return {}
 
@@ -210,13 +184,12 @@ class MailReceiver:
             log.info("email_ignored", extra={"uid": uid, "reason": str(reason)})
             return None
         except SenderRefused as reason:
-            self._refused.count += 1
-            self._refused.last_reason = str(reason)
+            self.unverified_count += 1
+            self.last_refusal = str(reason)
             log.warning("email_sender_not_verified", extra={"uid": uid, "reason": str(reason)})
             return None
         text, files = await self._read_content(connection, uid)
-        state = ThreadState(envelope.message_id, envelope.subject, envelope.references)
-        self._threads.remember(envelope.chat_id, envelope.thread_id, state)
+        self.threads.remember(envelope.chat_id, envelope.thread_id, envelope)
         make = partial(make_inbound, received_at=received_at, files=files, settings=self._settings)
         return await asyncio.to_thread(make, envelope, text)
 

@@ -21,7 +21,7 @@ from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import join_texts, say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage, WebhookRequest, WebhookResponse
 from palaver.inbox import MAX_MESSAGE_CHARS
-from palaver.platforms.common.failures import parse_retry_after
+from palaver.platforms.common.failures import make_unreachable_error, parse_retry_after
 from palaver.platforms.common.http import NOT_SENT_ERRORS, HttpConnections
 from palaver.platforms.webhook.manifest import (
     CAPABILITIES,
@@ -98,47 +98,6 @@ def _make_refusal(status: int, answer: str) -> SendRejected:
     return SendRejected(answer)
 
 
-class WebhookClient:
-    """Requests to one address, which comes from the settings and is never chosen by a message."""
-
-    def __init__(self, url: str, host: str) -> None:
-        self._url = url
-        self._host = host
-        self._connections = HttpConnections(host, REQUEST_SECONDS)
-        self.close = self._connections.close
-
-    async def post(self, body: bytes, headers: dict[str, str]) -> tuple[int, float | None]:
-        """Make one request; return the status of the answer, and the seconds that it asks to wait.
-
-        The body of the answer is not read. Raises SendRetryable and SendUncertain.
-        """
-        headers = {**headers, "content-type": "application/json", "user-agent": "palaver"}
-        try:
-            http = await self._connections.open()
-            async with asyncio.timeout(REQUEST_SECONDS):
-                async with http.stream("POST", self._url, content=body, headers=headers) as response:
-                    retry_after = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
-                    return response.status_code, retry_after
-        except NOT_SENT_ERRORS as error:
-            raise SendRetryable(
-                say(
-                    "email.cant_reached",
-                    "{host} can't be reached ({error}).",
-                    host=self._host,
-                    error=type(error).__name__,
-                )
-            ) from None
-        except (httpx2.RequestError, TimeoutError) as error:
-            raise SendUncertain(
-                say(
-                    "webhook.not_answer",
-                    "{host} did not answer ({error}).",
-                    host=self._host,
-                    error=type(error).__name__,
-                )
-            ) from None
-
-
 class WebhookAdapter(Adapter):
     """One webhook with its own secret, and with its own conversations."""
 
@@ -151,7 +110,7 @@ class WebhookAdapter(Adapter):
         self.capabilities = replace(CAPABILITIES, key_lifetime=settings.key_lifetime)
         self._settings = settings
         self._webhook_url = place.webhook_url
-        self._client = WebhookClient(settings.url, settings.host) if settings.url else None
+        self._connections = HttpConnections(settings.host, REQUEST_SECONDS)
 
     async def probe(self) -> AccountInfo:
         """Say what people should know; there is nowhere to sign in."""
@@ -199,7 +158,7 @@ class WebhookAdapter(Adapter):
 
     async def send(self, message: OutgoingMessage) -> str | None:
         """Send a message to the address in the settings; without one, people read it in the conversation."""
-        if self._client is None:
+        if self._settings.url is None:
             return None
         fields = {
             "id": message.key,
@@ -210,14 +169,38 @@ class WebhookAdapter(Adapter):
         }
         body = json.dumps(fields, ensure_ascii=False).encode()
         headers = sign_request(self._get_key(), message.key, time.time(), body)
-        status, retry_after = await self._client.post(body, headers)
+        status, retry_after = await self._post(self._settings.url, body, headers)
         if (error := find_error(status, retry_after, self._settings.host)) is not None:
             raise error
         return message.key
 
+    async def _post(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[int, float | None]:
+        """Make one request; return the status of the answer, and the seconds that it asks to wait.
+
+        The address comes from the settings, never from a message. The body of the answer is not read.
+        Raises SendRetryable and SendUncertain.
+        """
+        headers = {**headers, "content-type": "application/json", "user-agent": "palaver"}
+        try:
+            http = await self._connections.open()
+            async with asyncio.timeout(REQUEST_SECONDS):
+                async with http.stream("POST", url, content=body, headers=headers) as response:
+                    retry_after = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
+                    return response.status_code, retry_after
+        except NOT_SENT_ERRORS as error:
+            raise make_unreachable_error(self._settings.host, error) from None
+        except (httpx2.RequestError, TimeoutError) as error:
+            raise SendUncertain(
+                say(
+                    "webhook.not_answer",
+                    "{host} did not answer ({error}).",
+                    host=self._settings.host,
+                    error=type(error).__name__,
+                )
+            ) from None
+
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
+        await self._connections.close()
 
     def _get_key(self) -> bytes:
         return read_key(self._settings.secret.get_secret_value())
