@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,11 @@ import pytest
 
 from palaver.core.source import ChatType
 from palaver.platforms.signal.inbound import (
-    KnownIds,
+    EventParser,
     MessageRef,
-    OwnAccount,
-    find_revision,
-    parse_event,
     read_sender_name,
 )
+from palaver.platforms.signal.linking import LinkedAccount
 from palaver.sessions.inbound import Inbound, MessageDeleted, MessageEdited, MessageReaction
 
 from .signal_server import ADA, BEN, GROUP, OWN_ACI, OWN_DEVICE, OWN_NUMBER, SignalServer
@@ -24,8 +23,7 @@ from .signal_server import ADA, BEN, GROUP, OWN_ACI, OWN_DEVICE, OWN_NUMBER, Sig
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-OWN = OwnAccount(aci=OWN_ACI, number=OWN_NUMBER, device_id=OWN_DEVICE)
-KNOWN = KnownIds(find_name={ADA: "Ada", BEN: "Ben"}.get, find_original=lambda ref: ref)
+OWN = LinkedAccount(aci=OWN_ACI, number=OWN_NUMBER, device_id=OWN_DEVICE, is_registered=True)
 TIME = 1_790_000_000_000
 # As the real signal-cli 0.13.19 has printed it.
 RECORDED_MESSAGE = json.loads("""
@@ -68,8 +66,18 @@ def make_quote(author: str, text: str | None = "Earlier", **fields: Any) -> dict
     return {"id": TIME - 5000, **address, "text": text, "attachments": [], **fields}
 
 
-def parse(event: dict[str, Any], own: OwnAccount = OWN) -> Any:
-    updates = parse_event(event, own, KNOWN, open_nothing)
+def make_parser(own: LinkedAccount = OWN, *, answers_everybody: bool = True) -> EventParser:
+    return EventParser(
+        own=own,
+        answers_everybody=answers_everybody,
+        find_name={ADA: "Ada", BEN: "Ben"}.get,
+        find_original=lambda ref: ref,
+        open_file=open_nothing,
+    )
+
+
+def parse(event: dict[str, Any], own: LinkedAccount = OWN, *, answers_everybody: bool = True) -> Any:
+    updates = make_parser(own, answers_everybody=answers_everybody).parse(event)
     return updates[0] if updates else None
 
 
@@ -91,7 +99,7 @@ def test_what_the_real_signal_cli_has_printed() -> None:
     message = parse(RECORDED_MESSAGE)
     person = RECORDED_MESSAGE["envelope"]["sourceUuid"]
     assert (message.content, message.source.user_id, message.source.user_name) == ("hello", person, None)
-    own = OwnAccount(aci=RECORDED_NOTE["envelope"]["sourceUuid"], number=RECORDED_NOTE["account"], device_id=2)
+    own = replace(OWN, aci=RECORDED_NOTE["envelope"]["sourceUuid"], number=RECORDED_NOTE["account"], device_id=2)
     note = parse(RECORDED_NOTE, own)
     assert (note.content, note.source.chat_id, note.source.user_id) == ("a note", own.aci, own.aci)
 
@@ -182,7 +190,7 @@ def test_an_edit() -> None:
     update = parse(event)
     assert isinstance(update, MessageEdited)
     assert (update.message_id, update.content) == (f"{ADA}:{TIME - 1000}", "Better")
-    assert find_revision(event, OWN) == (MessageRef(ADA, TIME - 1000), MessageRef(ADA, TIME))
+    assert make_parser().find_revision(event) == (MessageRef(ADA, TIME - 1000), MessageRef(ADA, TIME))
     in_group = {"targetSentTimestamp": TIME, "dataMessage": make_data("Better", groupInfo=make_group())}
     assert parse(make_event(editMessage=in_group)).source.chat_id == GROUP
 
@@ -238,11 +246,10 @@ def test_own_messages_of_this_device_do_not_come_back() -> None:
 
 
 def test_only_notes_are_answered_if_the_account_belongs_to_a_person() -> None:
-    own = OwnAccount(aci=OWN_ACI, number=OWN_NUMBER, device_id=OWN_DEVICE, answers_everybody=False)
-    assert parse(make_event(dataMessage=make_data()), own) is None
-    assert parse(make_event(dataMessage=make_data(groupInfo=make_group())), own) is None
-    assert parse(make_sync(None, groupInfo=make_group()), own) is None
-    assert parse(make_sync(OWN_ACI), own).content == "Note"
+    assert parse(make_event(dataMessage=make_data()), answers_everybody=False) is None
+    assert parse(make_event(dataMessage=make_data(groupInfo=make_group())), answers_everybody=False) is None
+    assert parse(make_sync(None, groupInfo=make_group()), answers_everybody=False) is None
+    assert parse(make_sync(OWN_ACI), answers_everybody=False).content == "Note"
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from palaver.core.errors import AccountRefused
 from palaver.core.source import ChatType, Platform
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.platforms.manifest import AccountPlace
-from palaver.platforms.signal import client, receiver
+from palaver.platforms.signal import client
 from palaver.platforms.signal.adapter import SignalAdapter
-from palaver.platforms.signal.inbound import build_target, parse_event
+from palaver.platforms.signal.inbound import EventParser, build_target
 from palaver.platforms.signal.linking import read_account
 from palaver.platforms.signal.manifest import SignalSettings
 from palaver.platforms.signal.receiver import Spool, SpoolPosition
@@ -106,16 +106,18 @@ def record_exchange(monkeypatch: pytest.MonkeyPatch) -> SignalCliRecord:
     record = SignalCliRecord()
     original_request = client.SignalProcess.request
 
-    def parse(event: Any, *arguments: Any) -> Any:
+    original_parse = EventParser.parse
+
+    def parse(self: EventParser, event: Any) -> Any:
         record.add_event(event)
-        return parse_event(event, *arguments)
+        return original_parse(self, event)
 
     async def request(self: client.SignalProcess, method: str, parameters: Any, **options: Any) -> Any:
         result = await original_request(self, method, parameters, **options)
         record.add_answer(method, parameters, result)
         return result
 
-    monkeypatch.setattr(receiver, "parse_event", parse)
+    monkeypatch.setattr(EventParser, "parse", parse)
     monkeypatch.setattr(client.SignalProcess, "request", request)
     return record
 

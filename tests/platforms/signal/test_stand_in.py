@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.platforms.signal.inbound import KnownIds, OwnAccount, parse_event
+from palaver.platforms.signal.inbound import EventParser
+from palaver.platforms.signal.linking import LinkedAccount
 from palaver.sessions.inbound import Inbound
 
 from .signal_checks import check_record, find_problem
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 RECORD = SignalCliRecord.load()
 NOTE = RECORD.events["sentMessage"]["envelope"]
-OWN = OwnAccount(aci=NOTE["sourceUuid"], number=NOTE["sourceNumber"], device_id=2, answers_everybody=True)
+OWN = LinkedAccount(aci=NOTE["sourceUuid"], number=NOTE["sourceNumber"], device_id=2, is_registered=True)
 
 
 def print_events(server: SignalServer) -> dict[str, Any]:
@@ -45,8 +46,13 @@ def test_an_event_has_the_same_fields(server: SignalServer, kind: str) -> None:
     [("dataMessage", "Hello 👋"), ("dataMessage groupInfo", "hello group"), ("sentMessage", "Remember the milk")],
 )
 def test_a_recorded_event_is_a_message(kind: str, text: str) -> None:
-    known = KnownIds(find_name=lambda _person: None, find_original=lambda ref: ref)
-    [message] = parse_event(RECORD.events[kind], OWN, known, lambda _file_id: pytest.fail("there is no file"))
+    parser = EventParser(
+        own=OWN,
+        find_name=lambda _person: None,
+        find_original=lambda ref: ref,
+        open_file=lambda _file_id: pytest.fail("there is no file"),
+    )
+    [message] = parser.parse(RECORD.events[kind])
     assert isinstance(message, Inbound)
     assert (message.content, message.is_addressed) == (text, True)
 

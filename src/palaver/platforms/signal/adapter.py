@@ -37,7 +37,7 @@ from palaver.platforms.signal.client import (
     read_version,
 )
 from palaver.platforms.signal.formatting import MessageBody
-from palaver.platforms.signal.inbound import MessageRef, OwnAccount, build_target, parse_message_id
+from palaver.platforms.signal.inbound import MessageRef, build_target, parse_message_id
 from palaver.platforms.signal.linking import LinkedAccount, describe_account, link_device, read_account
 from palaver.platforms.signal.manifest import CAPABILITIES, SignalSettings
 from palaver.platforms.signal.outbound import build_quote, render_markdown
@@ -91,7 +91,7 @@ class SignalAdapter(Adapter):
         self._folder = place.folder
         self._config_folder = Path(settings.config_folder or place.folder / "signal-cli").expanduser()
         self._state: AdapterState | None = None
-        self._own: OwnAccount | None = None
+        self._own: LinkedAccount | None = None
         self._receiver: Receiver | None = None
         self._process: SignalProcess | None = None  # while it receives and sends
         self._last_process: SignalProcess | None = None  # it may still be ending
@@ -117,13 +117,7 @@ class SignalAdapter(Adapter):
         async with self._receiving:
             program = await asyncio.to_thread(find_program, self._settings.program)
             account = await self._find_account(program, link)
-            answers_everybody = (self._settings.chats or ("all" if account.is_primary else "self")) == "all"
-            self._own = OwnAccount(
-                aci=account.aci,
-                number=account.number,
-                device_id=account.device_id,
-                answers_everybody=answers_everybody,
-            )
+            self._own = account
             spool = Spool(self._folder / "spool")
             await self._end_leftovers(spool)
             await asyncio.to_thread(spool.delete_empty)
@@ -131,7 +125,14 @@ class SignalAdapter(Adapter):
             await asyncio.to_thread(self._prune_attachments, spool, position)
             await asyncio.to_thread(self._check_disk)
             state = await self._load_state()
-            self._receiver = Receiver(self._own, spool, position, state, self._open_attachment)
+            self._receiver = Receiver(
+                account,
+                spool,
+                position,
+                state,
+                self._open_attachment,
+                answers_everybody=(self._settings.chats or ("all" if account.is_primary else "self")) == "all",
+            )
             async with Intake(link) as intake:
                 while True:
                     async with self._run_process(program, account, spool) as process:

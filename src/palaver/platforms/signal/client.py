@@ -68,9 +68,24 @@ _UNAUTHORIZED: Final = re.compile(
     r"^User .* is not registered|AuthorizationFailed|Authorization failed|\[40[13]\]|StatusCode: 40[13]|Deregistered",
     re.IGNORECASE | re.MULTILINE,
 )
-_NO_JAVA: Final = re.compile(r"JAVA_HOME|no 'java' command|java: not found", re.IGNORECASE)
-_OLD_JAVA: Final = re.compile(r"UnsupportedClassVersionError|class file version")
-_OLD_VERSION: Final = re.compile(r"DeprecatedVersion|\[499\]|StatusCode: 499")
+_SETUP_PROBLEMS: Final = (
+    (
+        re.compile(r"JAVA_HOME|no 'java' command|java: not found", re.IGNORECASE),
+        say("signal.java_missing", "signal-cli needs Java, which is not installed. {fix}", fix=INSTALL_STEP),
+    ),
+    (
+        re.compile(r"DeprecatedVersion|\[499\]|StatusCode: 499"),
+        say("signal.version_refused", "Signal no longer accepts this version of signal-cli. {fix}", fix=INSTALL_STEP),
+    ),
+    (
+        re.compile(r"UnsupportedClassVersionError|class file version"),
+        say(
+            "signal.java_too_old",
+            "The Java on this machine is too old for this signal-cli. {fix}",
+            fix=INSTALL_STEP,
+        ),
+    ),
+)
 _UNKNOWN_CHAT: Final = re.compile(
     r"group not found|not a (?:group member|member in group)|is not registered|Invalid group id", re.IGNORECASE
 )
@@ -203,27 +218,7 @@ def make_exit_error(output: str, code: int | None, *, is_primary: bool = False) 
 
 def find_setup_error(output: str) -> AccountRefused | None:
     """Return what is wrong with the installation of signal-cli; None if nothing is."""
-    if _NO_JAVA.search(output):
-        return AccountRefused(
-            say("signal.java_missing", "signal-cli needs Java, which is not installed. {fix}", fix=INSTALL_STEP)
-        )
-    if _OLD_VERSION.search(output):
-        return AccountRefused(
-            say(
-                "signal.version_refused",
-                "Signal no longer accepts this version of signal-cli. {fix}",
-                fix=INSTALL_STEP,
-            )
-        )
-    if _OLD_JAVA.search(output):
-        return AccountRefused(
-            say(
-                "signal.java_too_old",
-                "The Java on this machine is too old for this signal-cli. {fix}",
-                fix=INSTALL_STEP,
-            )
-        )
-    return None
+    return next((AccountRefused(problem) for sign, problem in _SETUP_PROBLEMS if sign.search(output)), None)
 
 
 class RequestNotSent(ConnectionLost):
@@ -304,13 +299,7 @@ async def read_version(program: str) -> str:
         async with asyncio.timeout(VERSION_SECONDS):
             data, _ = await process.communicate()
     except TimeoutError:
-        raise ConnectionLost(
-            say(
-                "signal.timeout",
-                "signal-cli did not answer within {seconds} seconds.",
-                seconds=f"{VERSION_SECONDS:g}",
-            )
-        ) from None
+        raise _make_timeout_error(VERSION_SECONDS) from None
     finally:
         await stop_process(process)
     output = data.decode("utf-8", "replace")
@@ -328,6 +317,12 @@ async def read_version(program: str) -> str:
             reason=last or f"exit code {process.returncode}",
             fix=INSTALL_STEP,
         )
+    )
+
+
+def _make_timeout_error(seconds: float) -> ConnectionLost:
+    return ConnectionLost(
+        say("signal.timeout", "signal-cli did not answer within {seconds} seconds.", seconds=f"{seconds:g}")
     )
 
 
@@ -437,13 +432,7 @@ class SignalProcess:
         finally:
             self._answers.pop(request_id, None)
         if not answer.done():
-            raise ConnectionLost(
-                say(
-                    "signal.timeout",
-                    "signal-cli did not answer within {seconds} seconds.",
-                    seconds=f"{seconds:g}",
-                )
-            )
+            raise _make_timeout_error(seconds)
         return answer.result()
 
     async def _write(self, request: Mapping[str, Any], seconds: float) -> None:

@@ -32,6 +32,7 @@ from palaver.sessions.inbound import (
 )
 
 if TYPE_CHECKING:
+    from palaver.platforms.signal.linking import LinkedAccount
     from palaver.sessions.delivery import Address
 
 
@@ -88,60 +89,174 @@ MAX_LISTED_ITEMS: Final = 12
 LONG_TEXT_TYPE: Final = "text/x-signal-plain"  # the whole text of a message that is too long for one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnAccount:
-    """Our account, as events refer to it."""
-
-    aci: str
-    number: str | None
-    device_id: int
-    answers_everybody: bool = True  # False: only notes to self are for the agent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownIds:
-    """Finds names of people, and the message that an edited one belongs to, in earlier events."""
-
-    find_name: Callable[[str], str | None]  # of a person's id
-    find_original: Callable[[MessageRef], MessageRef]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sender:
-    """The sender of an event."""
-
+class _Sender(NamedTuple):
     id: str
     name: str | None
     is_owner: bool  # of our account, on another device
 
 
-def parse_event(event: JSON, own: OwnAccount, known: KnownIds, open_file: OpenFile) -> list[AnyUpdate]:
-    """Return what an event means for the gateway; nothing for what it has no use for."""
-    found = _find_content(event, own)
-    if found is None:
-        return []
-    sender, content = found
-    source = _find_source(sender, content, own, known)
-    if source is None:
-        return []
-    if edit := content.get("editMessage"):
-        return _parse_edit(edit, sender, source, own, known)
-    if reaction := content.get("reaction"):
-        return _parse_reaction(reaction, source, known)
-    if deletion := _parse_deletion(content, sender, source, known):
-        return deletion
-    return _parse_message(content, sender, source, own, known, open_file)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventParser:
+    """Reads the events of one account."""
 
+    own: LinkedAccount
+    answers_everybody: bool = True  # False: only notes to self are for the agent
+    find_name: Callable[[str], str | None]  # of a person's id, in earlier events
+    find_original: Callable[[MessageRef], MessageRef]  # the message that an edited one belongs to
+    open_file: OpenFile
 
-def find_revision(event: JSON, own: OwnAccount) -> tuple[MessageRef, MessageRef] | None:
-    """Return the message that an edit replaces, and the edited one: a later edit may name either of them."""
-    found = _find_content(event, own)
-    if found is None or not (edit := found[1].get("editMessage")):
-        return None
-    author = found[0].id
-    return MessageRef(author, int(edit["targetSentTimestamp"])), MessageRef(
-        author, int(edit["dataMessage"]["timestamp"])
-    )
+    def parse(self, event: JSON) -> list[AnyUpdate]:
+        """Return what an event means for the gateway; nothing for what it has no use for."""
+        found = self._find_content(event)
+        source = self._find_source(*found) if found is not None else None
+        if found is None or source is None:
+            return []
+        sender, content = found
+        if edit := content.get("editMessage"):
+            update: AnyUpdate | None = self._parse_edit(edit, sender, source)
+        elif reaction := content.get("reaction"):
+            update = self._parse_reaction(reaction, source)
+        else:
+            deleted = _find_deleted(content, sender)
+            update = (
+                MessageDeleted(source=source, message_id=self.find_original(deleted).id)
+                if deleted is not None
+                else self._parse_message(content, sender, source)
+            )
+        return [update] if update is not None else []
+
+    def find_revision(self, event: JSON) -> tuple[MessageRef, MessageRef] | None:
+        """Return the message that an edit replaces, and the edited one: a later edit may name either of them."""
+        found = self._find_content(event)
+        if found is None or not (edit := found[1].get("editMessage")):
+            return None
+        author = found[0].id
+        return MessageRef(author, int(edit["targetSentTimestamp"])), MessageRef(
+            author, int(edit["dataMessage"]["timestamp"])
+        )
+
+    # ---- who, and where --------------------------------------------------------------------------------------
+
+    def _find_content(self, event: JSON) -> tuple[_Sender, JSON] | None:
+        """Return the sender of a message and the message itself; None for receipts, typing, calls and our own echo."""
+        own = self.own
+        envelope = event.get("envelope") or {}
+        person = envelope.get("sourceUuid") or envelope.get("sourceNumber") or envelope.get("source")
+        if not person:
+            return None
+        is_owner = own.aci in {person, envelope.get("sourceUuid")} or (own.number is not None and person == own.number)
+        if is_owner and envelope.get("sourceDevice") == own.device_id:
+            return None  # what this device has sent
+        sender = _Sender(own.aci if is_owner else person, envelope.get("sourceName") or None, is_owner)
+        if is_owner and (sync := envelope.get("syncMessage")):
+            sent = sync.get("sentMessage")
+            return (sender, sent) if sent else None
+        content = envelope.get("dataMessage")
+        if edit := envelope.get("editMessage"):
+            content = {"editMessage": edit, "groupInfo": edit["dataMessage"].get("groupInfo")}
+        return (sender, content) if content else None
+
+    def _find_source(self, sender: _Sender, content: JSON) -> SessionSource | None:
+        """Return where a message was written; None if it is not for the agent."""
+        name = sender.name or self.find_name(sender.id)
+        inner = (content.get("editMessage") or {}).get("dataMessage") or content
+        group = inner.get("groupInfo") or content.get("groupInfo")
+        is_note_to_self = not group and sender.is_owner and self._is_to_owner(content)
+        if not (is_note_to_self or (self.answers_everybody and (group or not sender.is_owner))):
+            return None
+        return SessionSource(
+            Platform.SIGNAL,
+            group["groupId"] if group else sender.id,
+            chat_name=(group.get("groupName") or None) if group else name,
+            chat_type=ChatType.GROUP if group else ChatType.DM,
+            user_id=sender.id,
+            user_name=name,
+        )
+
+    def _is_to_owner(self, content: JSON) -> bool:
+        """Return whether the owner is the recipient; a message that is no sync message names none."""
+        destination = content.get("destinationUuid") or content.get("destinationNumber") or content.get("destination")
+        return destination is None or destination in {self.own.aci, self.own.number}
+
+    # ---- messages --------------------------------------------------------------------------------------------
+
+    def _parse_message(self, content: JSON, sender: _Sender, source: SessionSource) -> Inbound | None:
+        files = [_describe_file(each, self.open_file) for each in content.get("attachments") or () if each.get("id")]
+        text = self._read_text(content) or _describe_content(content)
+        if not text and not files:
+            return None  # a new title, another timer, a call: nothing to answer
+        replied = self._read_quote(content)
+        timestamp = int(content["timestamp"])
+        return Inbound(
+            source=source,
+            content=text,
+            message_id=MessageRef(sender.id, timestamp).id,
+            is_addressed=self._is_addressed(content, sender, source, replied),
+            replied_message=replied,
+            sent_at=datetime.fromtimestamp(timestamp / 1000, UTC),
+            files=files,
+        )
+
+    def _parse_edit(self, edit: JSON, sender: _Sender, source: SessionSource) -> MessageEdited | None:
+        text = self._read_text(edit["dataMessage"])
+        original = self.find_original(MessageRef(sender.id, int(edit["targetSentTimestamp"])))
+        return MessageEdited(source=source, message_id=original.id, content=text) if text else None
+
+    def _parse_reaction(self, reaction: JSON, source: SessionSource) -> MessageReaction:
+        author = reaction.get("targetAuthorUuid") or reaction.get("targetAuthorNumber") or reaction.get("targetAuthor")
+        target = self.find_original(MessageRef(str(author), int(reaction["targetSentTimestamp"])))
+        return MessageReaction(
+            source=source,
+            message_id=target.id,
+            emoji=str(reaction["emoji"]),
+            is_removed=bool(reaction.get("isRemove")),
+        )
+
+    def _read_text(self, content: JSON) -> str:
+        """Return the text of a message with the names of the people it mentions.
+
+        In a group, a mention of our account at the beginning is left out.
+        """
+        text = content.get("message") or ""
+        units = text.encode("utf-16-le", "surrogatepass")
+        pieces: list[bytes] = []
+        position = 0
+        has_text = False
+        for mention in sorted(content.get("mentions") or (), key=lambda each: int(each["start"])):
+            start, end = int(mention["start"]) * 2, (int(mention["start"]) + int(mention["length"])) * 2
+            if not position <= start <= end <= len(units):
+                continue
+            person = mention.get("uuid") or mention.get("number") or mention.get("name") or ""
+            before = units[position:start]
+            has_text = has_text or bool(before.decode("utf-16-le", "replace").strip())
+            is_shown = has_text or person != self.own.aci
+            name = f"@{self.find_name(person) or mention.get('number') or person}" if is_shown else ""
+            has_text = is_shown
+            pieces += before, name.encode("utf-16-le", "surrogatepass")
+            position = end
+        pieces.append(units[position:])
+        return b"".join(pieces).decode("utf-16-le", "replace").strip()
+
+    def _read_quote(self, content: JSON) -> RepliedMessage | None:
+        quote = content.get("quote")
+        if not quote:
+            return None
+        author = str(quote.get("authorUuid") or quote.get("authorNumber") or quote.get("author") or "")
+        is_own = author in {self.own.aci, self.own.number}
+        files = [each.get("filename") or each.get("contentType") or "file" for each in quote.get("attachments") or ()]
+        text = quote.get("text") or (list_items("Files", files, MAX_LISTED_ITEMS) if files else "")
+        ref = self.find_original(MessageRef(self.own.aci if is_own else author, int(quote["id"])))
+        return RepliedMessage(message_id=ref.id, author=self.find_name(author), text=text, is_own=is_own)
+
+    def _is_addressed(
+        self, content: JSON, sender: _Sender, source: SessionSource, replied: RepliedMessage | None
+    ) -> bool:
+        if source.chat_type is ChatType.DM:
+            return True
+        if sender.is_owner:
+            return False  # the owner writes to the people in the group, and the agent writes in their name there
+        is_mentioned = any(self.own.aci == each.get("uuid") for each in content.get("mentions") or ())
+        return is_mentioned or (replied is not None and replied.is_own)
 
 
 def read_sender_name(event: JSON) -> tuple[str, str] | None:
@@ -151,163 +266,14 @@ def read_sender_name(event: JSON) -> tuple[str, str] | None:
     return (str(person), str(name)) if person and name else None
 
 
-# ---- who, and where ------------------------------------------------------------------------------------------
-
-
-def _find_content(event: JSON, own: OwnAccount) -> tuple[_Sender, JSON] | None:
-    """Return the sender of a message and the message itself; None for receipts, typing, calls and our own echo."""
-    envelope = event.get("envelope") or {}
-    person = envelope.get("sourceUuid") or envelope.get("sourceNumber") or envelope.get("source")
-    if not person:
-        return None
-    is_owner = own.aci in {person, envelope.get("sourceUuid")} or (own.number is not None and person == own.number)
-    if is_owner and envelope.get("sourceDevice") == own.device_id:
-        return None  # what this device has sent
-    sender = _Sender(id=own.aci if is_owner else person, name=envelope.get("sourceName") or None, is_owner=is_owner)
-    if is_owner and (sync := envelope.get("syncMessage")):
-        sent = sync.get("sentMessage")
-        return (sender, sent) if sent else None
-    content = envelope.get("dataMessage")
-    if edit := envelope.get("editMessage"):
-        content = {"editMessage": edit, "groupInfo": edit["dataMessage"].get("groupInfo")}
-    return (sender, content) if content else None
-
-
-def _find_source(sender: _Sender, content: JSON, own: OwnAccount, known: KnownIds) -> SessionSource | None:
-    """Return where a message was written; None if it is not for the agent."""
-    name = sender.name or known.find_name(sender.id)
-    inner = (content.get("editMessage") or {}).get("dataMessage") or content
-    if group := inner.get("groupInfo") or content.get("groupInfo"):
-        if not own.answers_everybody:
-            return None
-        return SessionSource(
-            Platform.SIGNAL,
-            group["groupId"],
-            chat_name=group.get("groupName") or None,
-            chat_type=ChatType.GROUP,
-            user_id=sender.id,
-            user_name=name,
-        )
-    if sender.is_owner and not _is_note_to_self(content, own):
-        return None
-    if not sender.is_owner and not own.answers_everybody:
-        return None
-    return SessionSource(
-        Platform.SIGNAL, sender.id, chat_name=name, chat_type=ChatType.DM, user_id=sender.id, user_name=name
-    )
-
-
-def _is_note_to_self(content: JSON, own: OwnAccount) -> bool:
-    """Return whether the owner has written to themselves; a message that is no sync message has no destination."""
-    destination = content.get("destinationUuid") or content.get("destinationNumber") or content.get("destination")
-    return destination is None or destination in {own.aci, own.number}
-
-
-# ---- messages ------------------------------------------------------------------------------------------------
-
-
-def _parse_message(
-    content: JSON, sender: _Sender, source: SessionSource, own: OwnAccount, known: KnownIds, open_file: OpenFile
-) -> list[AnyUpdate]:
-    files = [_describe_file(each, open_file) for each in content.get("attachments") or () if each.get("id")]
-    text = read_text(content, own, known) or _describe_content(content)
-    if not text and not files:
-        return []  # a new title, another timer, a call: nothing to answer
-    replied = _read_quote(content, own, known)
-    timestamp = int(content["timestamp"])
-    return [
-        Inbound(
-            source=source,
-            content=text,
-            message_id=MessageRef(sender.id, timestamp).id,
-            is_addressed=_is_addressed(content, sender, source, own, replied),
-            replied_message=replied,
-            sent_at=datetime.fromtimestamp(timestamp / 1000, UTC),
-            files=files,
-        )
-    ]
-
-
-def _parse_edit(
-    edit: JSON, sender: _Sender, source: SessionSource, own: OwnAccount, known: KnownIds
-) -> list[AnyUpdate]:
-    text = read_text(edit["dataMessage"], own, known)
-    if not text:
-        return []
-    original = known.find_original(MessageRef(sender.id, int(edit["targetSentTimestamp"])))
-    return [MessageEdited(source=source, message_id=original.id, content=text)]
-
-
-def _parse_reaction(reaction: JSON, source: SessionSource, known: KnownIds) -> list[AnyUpdate]:
-    author = reaction.get("targetAuthorUuid") or reaction.get("targetAuthorNumber") or reaction.get("targetAuthor")
-    target = known.find_original(MessageRef(str(author), int(reaction["targetSentTimestamp"])))
-    return [
-        MessageReaction(
-            source=source,
-            message_id=target.id,
-            emoji=str(reaction["emoji"]),
-            is_removed=bool(reaction.get("isRemove")),
-        )
-    ]
-
-
-def _parse_deletion(content: JSON, sender: _Sender, source: SessionSource, known: KnownIds) -> list[AnyUpdate]:
+def _find_deleted(content: JSON, sender: _Sender) -> MessageRef | None:
+    """Return the message that its author or an admin has deleted; None if this is no deletion."""
     if own := content.get("remoteDelete"):
-        target = MessageRef(sender.id, int(own["timestamp"]))
-    elif by_admin := content.get("adminDelete"):
+        return MessageRef(sender.id, int(own["timestamp"]))
+    if by_admin := content.get("adminDelete"):
         author = by_admin.get("targetAuthorUuid") or by_admin.get("targetAuthor")
-        target = MessageRef(str(author), int(by_admin["targetSentTimestamp"]))
-    else:
-        return []
-    return [MessageDeleted(source=source, message_id=known.find_original(target).id)]
-
-
-def read_text(content: JSON, own: OwnAccount, known: KnownIds) -> str:
-    """Return the text of a message with the names of the people it mentions.
-
-    In a group, a mention of our account at the beginning is left out.
-    """
-    text = content.get("message") or ""
-    units = text.encode("utf-16-le", "surrogatepass")
-    pieces: list[bytes] = []
-    position = 0
-    has_text = False
-    for mention in sorted(content.get("mentions") or (), key=lambda each: int(each["start"])):
-        start, end = int(mention["start"]) * 2, (int(mention["start"]) + int(mention["length"])) * 2
-        if not position <= start <= end <= len(units):
-            continue
-        person = mention.get("uuid") or mention.get("number") or mention.get("name") or ""
-        before = units[position:start]
-        has_text = has_text or bool(before.decode("utf-16-le", "replace").strip())
-        name = f"@{known.find_name(person) or mention.get('number') or person}" if has_text or person != own.aci else ""
-        has_text = has_text or bool(name)
-        pieces += before, name.encode("utf-16-le", "surrogatepass")
-        position = end
-    pieces.append(units[position:])
-    return b"".join(pieces).decode("utf-16-le", "replace").strip()
-
-
-def _read_quote(content: JSON, own: OwnAccount, known: KnownIds) -> RepliedMessage | None:
-    quote = content.get("quote")
-    if not quote:
-        return None
-    author = str(quote.get("authorUuid") or quote.get("authorNumber") or quote.get("author") or "")
-    is_own = author in {own.aci, own.number}
-    files = [each.get("filename") or each.get("contentType") or "file" for each in quote.get("attachments") or ()]
-    text = quote.get("text") or (list_items("Files", files, MAX_LISTED_ITEMS) if files else "")
-    ref = known.find_original(MessageRef(own.aci if is_own else author, int(quote["id"])))
-    return RepliedMessage(message_id=ref.id, author=known.find_name(author), text=text, is_own=is_own)
-
-
-def _is_addressed(
-    content: JSON, sender: _Sender, source: SessionSource, own: OwnAccount, replied: RepliedMessage | None
-) -> bool:
-    if source.chat_type is ChatType.DM:
-        return True
-    if sender.is_owner:
-        return False  # the owner writes to the people in the group, and the agent writes in their name there
-    is_mentioned = any(own.aci == each.get("uuid") for each in content.get("mentions") or ())
-    return is_mentioned or (replied is not None and replied.is_own)
+        return MessageRef(str(author), int(by_admin["targetSentTimestamp"]))
+    return None
 
 
 # ---- files and other content ---------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import threading
-from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,12 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, RecentEntries, accept_updates, parse_json_object
 from palaver.platforms.signal.inbound import (
     JSON,
-    KnownIds,
+    EventParser,
     MessageRef,
     OpenFile,
-    OwnAccount,
-    find_revision,
-    parse_event,
     read_sender_name,
 )
 from palaver.platforms.signal.outbound import MAX_QUOTE_CHARS
@@ -34,6 +30,7 @@ if TYPE_CHECKING:
 
     from palaver.delivery.adapter import AccountLink
     from palaver.gateway.intake import Intake
+    from palaver.platforms.signal.linking import LinkedAccount
 
 
 log = logging.getLogger(__name__)
@@ -160,35 +157,32 @@ class SpoolReader:
     def read_lines(self) -> list[SpoolLine]:
         """Return the next complete lines; nothing if there are none yet."""
         while True:
-            lines, is_at_end = self._read_on()
-            if lines or not is_at_end or not self._go_to_next_file():
+            lines, has_read = self._read_on()
+            if lines or not (has_read or self._go_to_next_file()):
                 return lines
 
     def _read_on(self) -> tuple[list[SpoolLine], bool]:
-        """Return the next complete lines of this file, and whether there is no further one yet."""
-        data = self._spool.read(self.position, READ_BYTES)
-        while b"\n" not in data and len(data) >= READ_BYTES:
-            data = self._read_long_line(data)
+        """Return the next complete lines of this file, and whether anything was read or passed over."""
+        start = self.position
+        data = self._spool.read(start, READ_BYTES)
+        if b"\n" not in data and len(data) >= READ_BYTES:
+            data = self._spool.read(start, MAX_LINE_BYTES)
+        *contents, rest = data.split(b"\n")
         lines: list[SpoolLine] = []
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            self.position = SpoolPosition(self.position.number, self.position.offset + end + 1 - start)
+        for content in contents:
+            self._advance(len(content) + 1)
             if not self._is_passing_over:
-                lines.append(SpoolLine(data[start:end], self.position))
+                lines.append(SpoolLine(content, self.position))
             self._is_passing_over = False
-            start = end + 1
-        return lines, start == 0
+        if len(rest) >= MAX_LINE_BYTES:
+            if not self._is_passing_over:
+                log.warning("signal_line_too_long", extra={"position": str(self.position)})
+            self._is_passing_over = True
+            self._advance(len(rest))
+        return lines, self.position != start
 
-    def _read_long_line(self, beginning: bytes) -> bytes:
-        """Return more of a line, or what follows after a piece of it that is passed over."""
-        if not self._is_passing_over:
-            data = self._spool.read(self.position, MAX_LINE_BYTES)
-            if b"\n" in data or len(data) < MAX_LINE_BYTES:
-                return data if b"\n" in data else b""
-            log.warning("signal_line_too_long", extra={"position": str(self.position)})
-            beginning, self._is_passing_over = data, True
-        self.position = SpoolPosition(self.position.number, self.position.offset + len(beginning))
-        return self._spool.read(self.position, READ_BYTES)
+    def _advance(self, size: int) -> None:
+        self.position = self.position._replace(offset=self.position.offset + size)
 
     def _go_to_next_file(self) -> bool:
         """Go on with the next file if nothing more can come in this one; True if there is more to read."""
@@ -217,14 +211,16 @@ class AdapterState:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._changing = threading.Lock()  # edits of ours are noted in another thread than those of people
+        self._originals: RecentEntries[MessageRef, int] = RecentEntries(
+            MAX_REVISIONS
+        )  # of revisions: time of the first
+        self.connected_at: datetime | None = None
         fields = _read(path)
-        self.connected_at = _read_time(fields.get("connected_at"))
-        self._originals: OrderedDict[str, int] = OrderedDict()  # id of a revision → time of the original
-        self._latest: dict[str, int] = {}  # id of an original → time of its last revision
-        self._counts: Counter[str] = Counter()  # of revisions, by the id of the original
         with contextlib.suppress(TypeError, ValueError):
             for author, original, revision in fields.get("revisions") or ():
-                self._add(MessageRef(str(author), int(original)), int(revision))
+                self._originals.remember(MessageRef(str(author), int(revision)), int(original))
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            self.connected_at = datetime.fromisoformat(fields["connected_at"]).astimezone(UTC)
 
     def record_connection(self, now: datetime) -> None:
         with self._changing:
@@ -236,35 +232,26 @@ class AdapterState:
         with self._changing:
             original = self.find_original(target)
             if original.timestamp != revision.timestamp:
-                self._add(original, revision.timestamp)
+                self._originals.remember(revision, original.timestamp)
                 self._save()
 
     def find_original(self, ref: MessageRef) -> MessageRef:
-        return MessageRef(ref.author, self._originals.get(ref.id, ref.timestamp))
+        return MessageRef(ref.author, self._originals.get(ref, ref.timestamp))
 
     def find_latest(self, ref: MessageRef) -> MessageRef:
-        original = self.find_original(ref)
-        return MessageRef(ref.author, self._latest.get(original.id, original.timestamp))
+        return max(self._list_revisions(ref), default=self.find_original(ref))
 
     def count_revisions(self, ref: MessageRef) -> int:
-        return self._counts[self.find_original(ref).id]
+        return len(self._list_revisions(ref))
 
-    def _add(self, original: MessageRef, revision: int) -> None:
-        self._originals[MessageRef(original.author, revision).id] = original.timestamp
-        self._latest[original.id] = max(revision, self._latest.get(original.id, 0))
-        self._counts[original.id] += 1
-        while len(self._originals) > MAX_REVISIONS:
-            revision_id, timestamp = self._originals.popitem(last=False)
-            oldest = MessageRef(revision_id.rpartition(":")[0], timestamp).id
-            self._counts[oldest] -= 1
-            if not self._counts[oldest]:
-                del self._counts[oldest], self._latest[oldest]
+    def _list_revisions(self, ref: MessageRef) -> list[MessageRef]:
+        original = self.find_original(ref)
+        with self._changing:
+            return [each for each in self._originals if self.find_original(each) == original]
 
     def _save(self) -> None:
-        ids = ((*revision_id.rpartition(":"), original) for revision_id, original in self._originals.items())
-        revisions = [(author, original, int(revision)) for author, _, revision, original in ids]
-        connected_at = self.connected_at.isoformat() if self.connected_at else None
-        fields = {"connected_at": connected_at, "revisions": revisions}
+        revisions = [(ref.author, original, ref.timestamp) for ref, original in self._originals.items()]
+        fields = {"connected_at": self.connected_at and self.connected_at.isoformat(), "revisions": revisions}
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps(fields), encoding="utf-8")
@@ -276,13 +263,6 @@ def _read(path: Path) -> dict[str, Any]:
         return parse_json_object(path.read_bytes()) or {}
     except OSError:
         return {}
-
-
-def _read_time(value: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(value)).astimezone(UTC) if value else None
-    except ValueError:
-        return None
 
 
 class Memory(RecentEntries[str, str]):
@@ -299,21 +279,29 @@ class Receiver:
     """Reads on from where the account has read to."""
 
     def __init__(
-        self, own: OwnAccount, spool: Spool, position: SpoolPosition, state: AdapterState, open_file: OpenFile
+        self,
+        account: LinkedAccount,
+        spool: Spool,
+        position: SpoolPosition,
+        state: AdapterState,
+        open_file: OpenFile,
+        *,
+        answers_everybody: bool,
     ) -> None:
-        self._own = own
+        self.own_aci = account.aci
         self._spool = spool
         self._reader = SpoolReader(spool, position)
         self._state = state
-        self._open_file = open_file
         self._names = Memory()
-        self._known = KnownIds(find_name=self._names.get, find_original=state.find_original)
+        self._parser = EventParser(
+            own=account,
+            answers_everybody=answers_everybody,
+            find_name=self._names.get,
+            find_original=state.find_original,
+            open_file=open_file,
+        )
         self.texts = Memory()  # of messages, by id: for quotes
         self.sent_ids = Memory()  # of messages of ours: their echo is no message
-
-    @property
-    def own_aci(self) -> str:
-        return self._own.aci
 
     @property
     def position(self) -> SpoolPosition:
@@ -340,7 +328,7 @@ class Receiver:
         key = str(answer["id"]).partition("#")[0]
         result = answer.get("result")
         if key and isinstance(result, dict) and (timestamp := result.get("timestamp")):
-            await link.confirm(key, MessageRef(self._own.aci, int(timestamp)).id)
+            await link.confirm(key, MessageRef(self.own_aci, int(timestamp)).id)
 
     def _parse(self, line: SpoolLine) -> Sequence[AnyUpdate]:
         """Return the updates of a line. One that cannot be read is left out, so that it does not stop the rest."""
@@ -352,9 +340,9 @@ class Receiver:
             _log_error(event)
             if sender := read_sender_name(event):
                 self._names.remember(*sender)
-            if revision := find_revision(event, self._own):
+            if revision := self._parser.find_revision(event):
                 self._state.record_revision(*revision)
-            updates = parse_event(event, self._own, self._known, self._open_file)
+            updates = self._parser.parse(event)
         except UNREADABLE_ERRORS as error:
             log.warning("signal_event_unreadable", extra={"reason": type(error).__name__})
             return []
