@@ -6,8 +6,9 @@ import asyncio
 import importlib.util
 import logging
 import secrets
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
 from palaver.core.source import ChatType, Platform
@@ -25,10 +26,10 @@ from palaver.platforms.matrix.client import (
 from palaver.platforms.matrix.inbound import FileReference, Reader, RoomDirectory, read_object, read_text
 from palaver.platforms.matrix.manifest import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS, MatrixSettings
 from palaver.platforms.matrix.receiver import OWN_TRANSACTION_PREFIX, Receiver
-from palaver.platforms.matrix.sign_in import SignIn, sign_in
+from palaver.platforms.matrix.sign_in import sign_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
     from pathlib import Path
 
     from palaver.platforms.manifest import AccountPlace
@@ -50,7 +51,7 @@ class MatrixAdapter(Adapter):
         self._folder: Path = place.folder
         self._client = MatrixClient(settings.homeserver)
         self._rooms = RoomDirectory()
-        self._signed_in: SignIn | None = None
+        self._is_signed_in = False
         self._display_name = ""
         self._encryption: RoomEncryption | None = None
         self._connecting = asyncio.Lock()
@@ -62,25 +63,25 @@ class MatrixAdapter(Adapter):
         """Sign in, read the limits of the homeserver, and say whether encrypted rooms can be read."""
         self._is_closed = False
         try:
-            signed_in = await self._connect()
+            await self._connect()
             limit = await self._client.fetch_upload_limit()
-            warning = await self._check_encryption(signed_in)
+            warning = await self._check_encryption()
         except RequestError as error:
             raise to_platform_error(error) from error
         self.capabilities = replace(CAPABILITIES, max_file_bytes=limit or MAX_FILE_BYTES)
-        return AccountInfo(
-            user_id=signed_in.user_id, name=signed_in.user_id, warnings=() if warning is None else (warning,)
-        )
+        user_id = self._client.user_id
+        return AccountInfo(user_id=user_id, name=user_id, warnings=() if warning is None else (warning,))
 
-    async def _check_encryption(self, signed_in: SignIn) -> str | None:
+    async def _check_encryption(self) -> str | None:
         """Prepare our device for encrypted rooms; return what is missing for them."""
-        if self._encryption is not None and signed_in.device_id is not None:
+        device_id = self._client.device_id
+        if self._encryption is not None and device_id is not None:
             from palaver.platforms.matrix.encryption import sign_own_device
 
             await self._encryption.exchange_keys()
             password = self._settings.password.get_secret_value() if self._settings.password else None
             try:
-                return await sign_own_device(self._client, signed_in.device_id, self._folder, password)
+                return await sign_own_device(self._client, device_id, self._folder, password)
             except RequestRefused as error:
                 if error.is_bad_token:
                     raise
@@ -91,60 +92,58 @@ class MatrixAdapter(Adapter):
                 )
         if self._settings.encryption is False:
             return "Encrypted rooms can't be read, because encryption is off in the settings of this account."
-        if signed_in.device_id is None:
+        if device_id is None:
             return (
                 "Encrypted rooms can't be read, because the access token belongs to no device. Use a token from "
                 "signing in, or user_id and password."
             )
         return "Encrypted rooms can't be read. To read them, run: pip install 'palaver[matrix-encryption]'"
 
-    async def _connect(self) -> SignIn:
+    async def _connect(self) -> None:
         """Sign in, unless that has been done."""
         async with self._connecting:
-            if self._signed_in is not None:
-                return self._signed_in
+            if self._is_signed_in:
+                return
             if self._is_closed:
                 raise RequestFailed("the account is not connected", may_have_arrived=False)
-            signed_in = await sign_in(self._client, self._settings, self._folder)
-            localpart = signed_in.user_id.removeprefix("@").partition(":")[0]
+            await sign_in(self._client, self._settings, self._folder)
+            localpart = self._client.user_id.removeprefix("@").partition(":")[0]
             self._display_name = await self._client.fetch_display_name() or localpart
-            self._open_encryption(signed_in)
-            self._signed_in = signed_in
-            return signed_in
+            self._open_encryption()
+            self._is_signed_in = True
 
-    def _open_encryption(self, signed_in: SignIn) -> None:
+    def _open_encryption(self) -> None:
         self._close_encryption()
-        is_installed = importlib.util.find_spec("nio") is not None and importlib.util.find_spec("vodozemac") is not None
         if self._settings.encryption is False:
             return
-        if not is_installed or signed_in.device_id is None:
-            if self._settings.encryption is True:
-                raise AccountRefused(
-                    say(
-                        "matrix.encryption_not_installed",
-                        "Encryption is on, but its packages are not installed. Run: pip install"
-                        " 'palaver[matrix-encryption]', or set encryption to false.",
-                    )
-                    if not is_installed
-                    else say(
-                        "matrix.token_without_device",
-                        "Encryption is on, but the access token belongs to no device. Use a token from signing in.",
-                    )
-                )
-            return
-        from palaver.platforms.matrix.encryption import RoomEncryption
+        device_id, problem = self._client.device_id, None
+        if importlib.util.find_spec("nio") is None or importlib.util.find_spec("vodozemac") is None:
+            problem = say(
+                "matrix.encryption_not_installed",
+                "Encryption is on, but its packages are not installed. Run: pip install"
+                " 'palaver[matrix-encryption]', or set encryption to false.",
+            )
+        elif device_id is None:
+            problem = say(
+                "matrix.token_without_device",
+                "Encryption is on, but the access token belongs to no device. Use a token from signing in.",
+            )
+        else:
+            from palaver.platforms.matrix.encryption import RoomEncryption
 
-        self._encryption = RoomEncryption(self._client, signed_in.device_id, self._folder)
+            self._encryption = RoomEncryption(self._client, device_id, self._folder)
+        if problem is not None and self._settings.encryption is True:
+            raise AccountRefused(problem)
 
     async def run(self, link: AccountLink) -> None:
         self._is_closed = False
         try:
             await self._connect()
             reader = Reader(self._client.user_id, self._display_name, self._open_file)
-            await Receiver(self._client, self._rooms, reader, self._encryption).run(link)
+            await Receiver(self._client, self._rooms, reader, self._encryption, link).run()
         except RequestRefused as error:
             if error.is_bad_token:
-                self._signed_in = None
+                self._is_signed_in = False
                 if self._settings.access_token is None:
                     raise ConnectionLost(
                         say("matrix.token_ended", "The access token has ended. Signing in again.")
@@ -155,7 +154,7 @@ class MatrixAdapter(Adapter):
 
     async def close(self) -> None:
         self._is_closed = True
-        self._signed_in = None
+        self._is_signed_in = False
         await self._client.close()
         self._close_encryption()
 
@@ -174,7 +173,7 @@ class MatrixAdapter(Adapter):
         room = self._rooms.get(room_id)
         is_quoting = thread_id or room is None or room.chat_type is not ChatType.DM
         reply_to = message.reply_to if is_quoting else None
-        try:
+        with _preparing_message():
             is_encrypted = await self._is_encrypted(room_id)
             if message.file is None:
                 content = outbound.build_content(
@@ -183,8 +182,6 @@ class MatrixAdapter(Adapter):
             else:
                 location = await self._upload(message.key, message.file, is_encrypted=is_encrypted)
                 content = outbound.build_file_content(message.file, location, reply_to=reply_to, thread_id=thread_id)
-        except RequestError as error:
-            raise make_repeatable(to_delivery_error(error)) from error
         return await self._send_message(room_id, content, message.key)
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
@@ -193,27 +190,23 @@ class MatrixAdapter(Adapter):
 
     async def _send_message(self, room_id: str, content: Mapping[str, Any], transaction_id: str) -> str | None:
         event_type = "m.room.message"
-        try:
+        with _preparing_message():
             if await self._is_encrypted(room_id):
                 assert self._encryption is not None  # noqa: S101
                 content = await self._encryption.encrypt(room_id, event_type, content)
                 event_type = "m.room.encrypted"
-        except RequestError as error:
-            raise make_repeatable(to_delivery_error(error)) from error
-        try:
+        async with self._explaining_refusals(room_id):
             return await self._client.send_event(room_id, event_type, content, transaction_id)
-        except RequestError as error:
-            await self._raise_delivery_error(error, room_id)
 
     async def delete(self, address: Address, message_id: str) -> None:
         """Redact a message: its content is removed, for everyone."""
-        try:
+        async with self._explaining_refusals(address.chat_id):
             await self._connect()
-            await self._client.redact_event(address.chat_id, message_id, _new_transaction_id())
-        except RequestError as error:
-            if isinstance(error, RequestRefused) and error.code == "M_NOT_FOUND":
-                return
-            await self._raise_delivery_error(error, address.chat_id)
+            try:
+                await self._client.redact_event(address.chat_id, message_id, _new_transaction_id())
+            except RequestRefused as error:
+                if error.code != "M_NOT_FOUND":
+                    raise
 
     async def show_typing(self, address: Address) -> None:
         await self._set_typing(address, TYPING_SECONDS)
@@ -231,7 +224,7 @@ class MatrixAdapter(Adapter):
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
         """Set our reaction to a message; there is one at a time."""
         room_id = address.chat_id
-        try:
+        async with self._explaining_refusals(room_id):
             await self._connect()
             if (earlier := await self._find_reaction(room_id, message_id)) is not None:
                 await self._client.redact_event(room_id, earlier, _new_transaction_id())
@@ -243,8 +236,6 @@ class MatrixAdapter(Adapter):
                     room_id, "m.reaction", {"m.relates_to": relation}, _new_transaction_id()
                 )
                 self._reactions.remember((room_id, message_id), event_id or "")
-        except RequestError as error:
-            await self._raise_delivery_error(error, room_id)
 
     async def _find_reaction(self, room_id: str, message_id: str) -> str | None:
         """Return our reaction to a message; after a restart the homeserver is asked."""
@@ -302,21 +293,37 @@ class MatrixAdapter(Adapter):
         except RequestError as error:
             raise to_platform_error(error) from error
 
-    async def _raise_delivery_error(self, error: RequestError, room_id: str) -> NoReturn:
+    @asynccontextmanager
+    async def _explaining_refusals(self, room_id: str) -> AsyncIterator[None]:
         """Raise what a failed request means. A refusal may mean that the room was replaced, or that we left it."""
-        if isinstance(error, RequestRefused) and error.status == 403 and not error.is_bad_token:
-            try:
-                joined = room_id in await self._client.list_joined_rooms()
-                tombstone = await self._client.fetch_state(room_id, "m.room.tombstone")
-            except RequestError as second:
-                raise to_delivery_error(second) from second
-            if tombstone and (replacement := read_text(tombstone.get("replacement_room"))):
-                raise ChatMovedAway("The room was replaced by another one.", new_chat_id=replacement) from error
-            if not joined:
-                raise TargetUnreachable(
-                    say("matrix.we_not_room", "We are not in this room: {reason}", reason=error.explanation)
-                ) from error
-        raise to_delivery_error(error) from error
+        try:
+            yield
+        except RequestError as error:
+            if isinstance(error, RequestRefused) and error.status == 403 and not error.is_bad_token:
+                await self._check_room(room_id, error)
+            raise to_delivery_error(error) from error
+
+    async def _check_room(self, room_id: str, refusal: RequestRefused) -> None:
+        try:
+            joined = room_id in await self._client.list_joined_rooms()
+            tombstone = await self._client.fetch_state(room_id, "m.room.tombstone")
+        except RequestError as error:
+            raise to_delivery_error(error) from error
+        if tombstone and (replacement := read_text(tombstone.get("replacement_room"))):
+            raise ChatMovedAway("The room was replaced by another one.", new_chat_id=replacement) from refusal
+        if not joined:
+            raise TargetUnreachable(
+                say("matrix.we_not_room", "We are not in this room: {reason}", reason=refusal.explanation)
+            ) from refusal
+
+
+@contextmanager
+def _preparing_message() -> Iterator[None]:
+    """Raise what a failed request means for a message that was not sent yet."""
+    try:
+        yield
+    except RequestError as error:
+        raise make_repeatable(to_delivery_error(error)) from error
 
 
 def _new_transaction_id() -> str:

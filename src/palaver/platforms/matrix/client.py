@@ -74,6 +74,7 @@ class MatrixClient:
         self.homeserver = homeserver
         self.access_token: str | None = None
         self.user_id = ""
+        self.device_id: str | None = None  # an access token that was created by hand may have none
         self._connections: httpx2.AsyncClient | None = None
 
     @property

@@ -75,10 +75,6 @@ class RoomEncryption:
         self._members: dict[str, list[str]] = {}  # of rooms; forgotten when one changes
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    @property
-    def machine(self) -> Any:
-        return self._machine
-
     def close(self) -> None:
         self._store.database.close()
 

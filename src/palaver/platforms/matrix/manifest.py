@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr, field_validator, model_validator
+from pydantic import SecretStr, model_validator
 
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
@@ -43,37 +43,32 @@ _CHECK_USER_ID = check_text(
 _CHECK_TOKEN = check_text(r"\S+", say("matrix.bad_token", "an access token is one word without spaces; copy it again"))
 
 
+_HOMESERVER_CHECKS = (
+    check_text(
+        is_http_url,
+        say("matrix.bad_homeserver", "this is not the address of a homeserver; write it like https://matrix.org"),
+        clean=lambda url: url.strip().rstrip("/"),
+    ),
+    check_text(
+        lambda url: not (urlsplit(url).username or urlsplit(url).query or urlsplit(url).fragment),
+        say(
+            "matrix.homeserver_has_extras",
+            "the address of a homeserver has no user name, query or fragment: https://matrix.org",
+        ),
+    ),
+)
+
+
 class MatrixSettings(AccountSettings):
     """One account on a homeserver. It signs in with an access token, or once with a password."""
 
-    homeserver: str  # such as https://matrix.org
+    homeserver: Annotated[str, *_HOMESERVER_CHECKS]  # such as https://matrix.org
     user_id: Annotated[str, _CHECK_USER_ID] | None = None  # such as @palaver:matrix.org; required with a password
     access_token: Annotated[SecretStr, _CHECK_TOKEN] | None = None
     password: SecretStr | None = None  # signs in once; the token is then kept in the account's folder
     device_name: str = "Palaver"  # as people see it in the account's list of sessions
     encryption: bool | None = None  # of encrypted rooms; None: on if the extra `matrix-encryption` is installed
     send_as: Literal["notice", "text"] = "notice"  # answers; other bots ignore notices, and so do phones
-
-    @field_validator("homeserver")
-    @classmethod
-    def _check_homeserver(cls, value: str) -> str:
-        value = value.strip().rstrip("/")
-        if not is_http_url(value):
-            raise ValueError(
-                say(
-                    "matrix.bad_homeserver",
-                    "this is not the address of a homeserver; write it like https://matrix.org",
-                )
-            )
-        parts = urlsplit(value)
-        if parts.username or parts.query or parts.fragment:
-            raise ValueError(
-                say(
-                    "matrix.homeserver_has_extras",
-                    "the address of a homeserver has no user name, query or fragment: https://matrix.org",
-                )
-            )
-        return value
 
     @model_validator(mode="after")
     def _check_sign_in(self) -> Self:

@@ -136,17 +136,13 @@ def find_invitation(events: Sequence[JsonObject], own_user_id: str) -> int | Non
 
 def _find_last(events: Sequence[JsonObject], own_user_id: str, membership: str) -> int | None:
     """Return the index of the last event in which we joined, or were invited; None: it is not among these."""
-    indexes = range(len(events) - 1, -1, -1)
-    return next((index for index in indexes if _is_own_membership(events[index], own_user_id, membership)), None)
-
-
-def _is_own_membership(event: JsonObject, own_user_id: str, membership: str) -> bool:
-    if event.get("type") != "m.room.member" or event.get("state_key") != own_user_id:
-        return False
-    previous = read_object(read_object(event.get("unsigned")).get("prev_content"))
-    return (
-        read_object(event.get("content")).get("membership") == membership and previous.get("membership") != membership
-    )
+    for index in range(len(events) - 1, -1, -1):
+        event = events[index]
+        if event.get("type") == "m.room.member" and event.get("state_key") == own_user_id:
+            previous = read_object(read_object(event.get("unsigned")).get("prev_content")).get("membership")
+            if previous != membership == read_object(event.get("content")).get("membership"):
+                return index
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,28 +164,30 @@ class Receiver:
         rooms: RoomDirectory,
         reader: Reader,
         encryption: RoomEncryption | None,
+        link: AccountLink,
     ) -> None:
         self._client = client
         self._rooms = rooms
         self._reader = reader
         self._encryption = encryption
+        self._link = link
         self._filter = build_sync_filter()
         self._seen: RecentEntries[str, SeenEvent] = RecentEntries(MAX_SEEN_EVENTS)
         self._invite_times: deque[float] = deque(maxlen=MAX_INVITES_PER_HOUR)
         self._waiting: list[WaitingEvent] = []
         self._joins = BackgroundTasks("palaver-matrix-join")
 
-    async def run(self, link: AccountLink) -> None:
+    async def run(self) -> None:
         """Receive until canceled. Raises RequestError when a sync fails."""
         try:
-            async with Intake(link) as intake:
-                await self._receive(link, intake)
+            async with Intake(self._link) as intake:
+                await self._receive(intake)
         finally:
             await self._joins.end()
 
-    async def _receive(self, link: AccountLink, intake: Intake) -> None:
-        position = await self._start(link)
-        link.report_connected()
+    async def _receive(self, intake: Intake) -> None:
+        position = await self._start()
+        self._link.report_connected()
         wait = False
         while True:
             try:
@@ -199,13 +197,13 @@ class Receiver:
                     raise
                 await asyncio.sleep(min(error.retry_after or 1.0, MAX_RATE_LIMIT_SECONDS))
                 continue
-            position = await self._accept_batch(link, intake, batch, position)
-            link.report_connected()
+            position = await self._accept_batch(intake, batch, position)
+            self._link.report_connected()
             wait = True
 
-    async def _start(self, link: AccountLink) -> str:
+    async def _start(self) -> str:
         """Read the current state of all rooms, and return the position to go on from."""
-        position = await link.load_cursor()
+        position = await self._link.load_cursor()
         snapshot = await self._client.sync(None, sync_filter=build_snapshot_filter(), wait=False)
         self._rooms.apply_account_data(snapshot)
         for room_id, joined in read_object(read_object(snapshot.get("rooms")).get("join")).items():
@@ -216,39 +214,38 @@ class Receiver:
             if self._encryption is not None:
                 self._encryption.receive(snapshot)
             position = str(snapshot["next_batch"])
-            await link.save_cursor(Cursor(position))
+            await self._link.save_cursor(Cursor(position))
         if self._encryption is not None:
             await self._encryption.exchange_keys()
-            stored = json.loads(await link.load_cursor(WAITING) or "[]")
+            stored = json.loads(await self._link.load_cursor(WAITING) or "[]")
             self._waiting = [WaitingEvent(**fields) for fields in stored]
         self._join_invited(snapshot)
         return position
 
-    async def _accept_batch(self, link: AccountLink, intake: Intake, batch: JsonObject, position: str) -> str:
+    async def _accept_batch(self, intake: Intake, batch: JsonObject, position: str) -> str:
         next_position = str(batch["next_batch"])
         self._rooms.apply_account_data(batch)
         waiting = list(self._waiting)
         updates: list[AnyUpdate] = []
         if self._encryption is not None and self._encryption.receive(batch):
-            updates += await self._read_waiting(link)
+            updates += await self._read_waiting()
         rooms = read_object(batch.get("rooms"))
         for room_id, joined in read_object(rooms.get("join")).items():
-            updates += await self._read_joined(link, room_id, read_object(joined), position)
+            updates += await self._read_joined(room_id, read_object(joined), position)
         for room_id, left in read_object(rooms.get("leave")).items():
             if (room := self._rooms.get(room_id)) is not None:
-                updates += await self._read_timeline(link, room, read_events(read_object(left).get("timeline")))
+                updates += await self._read_timeline(room, read_events(read_object(left).get("timeline")))
                 self._rooms.remove(room_id)
         cursor = None if next_position == position else Cursor(next_position)
-        await self._accept_updates(link, intake, updates, waiting, cursor)
+        await self._accept_updates(intake, updates, waiting, cursor)
         self._join_invited(batch)
         if self._encryption is not None:
             await self._encryption.exchange_keys()
-            await self._tell_waiting(link)
+            await self._tell_waiting()
         return next_position
 
     async def _accept_updates(
         self,
-        link: AccountLink,
         intake: Intake,
         updates: list[AnyUpdate],
         waiting: list[WaitingEvent],
@@ -257,13 +254,13 @@ class Receiver:
         """Store updates, then the position. A new waiting event is noted before, one that was read is removed after."""
         added = [event for event in self._waiting if event not in waiting]
         if added:
-            await self._save_waiting(link, [*waiting, *added])
+            await self._save_waiting([*waiting, *added])
         await accept_updates(intake, updates, cursor)
         if any(event not in self._waiting for event in waiting):
             await intake.wait_until_stored()
-            await self._save_waiting(link, self._waiting)
+            await self._save_waiting(self._waiting)
 
-    async def _read_joined(self, link: AccountLink, room_id: str, joined: JsonObject, position: str) -> list[AnyUpdate]:
+    async def _read_joined(self, room_id: str, joined: JsonObject, position: str) -> list[AnyUpdate]:
         was_known = self._rooms.get(room_id) is not None
         room = self._rooms.apply_joined(room_id, joined)
         timeline = read_object(joined.get("timeline"))
@@ -284,7 +281,7 @@ class Receiver:
             events = events[start:]
             if self._encryption is not None:
                 self._encryption.forget_members(room_id)
-        return await self._read_timeline(link, room, events)
+        return await self._read_timeline(room, events)
 
     async def _fetch_gap(self, room_id: str, previous: str, position: str) -> list[JsonObject]:
         """Fetch the events between the stored position and a timeline that does not reach back to it."""
@@ -296,14 +293,13 @@ class Receiver:
                 log.warning("matrix_gap_too_long", extra={"room": room_id, "events": len(found)})
                 break
             try:
-                page = await self._fetch_page(room_id, token, position)
+                events, token = await self._fetch_page(room_id, token, position)
             except RequestRefused as error:
                 if error.status not in {403, 404}:
                     raise
                 log.warning("matrix_gap_not_readable", extra={"room": room_id, "error": str(error)})
                 break  # we are no longer in the room
-            found += page.events
-            token = page.next_token
+            found += events
         return found[::-1]
 
     async def _fetch_since_invitation(
@@ -313,28 +309,28 @@ class Receiver:
         found: list[JsonObject] = []
         token: str | None = previous
         while token is not None and len(found) < MAX_EVENTS_BEFORE_JOIN:
-            page = await self._fetch_page(room_id, token, None)
-            found += page.events
+            events, token = await self._fetch_page(room_id, token, None)
+            found += events
             if find_invitation([*found[::-1], *timeline], self._reader.own_user_id) is not None:
                 return found[::-1]
-            token = page.next_token
         return []
 
-    async def _fetch_page(self, room_id: str, start: str, end: str | None) -> _Page:
+    async def _fetch_page(self, room_id: str, start: str, end: str | None) -> tuple[list[JsonObject], str | None]:
+        """Return events before a position, newest first, and the position before them; None if there are no more."""
         answer = await self._client.fetch_messages(room_id, start, end, event_filter=EVENT_FILTER, limit=PAGE_EVENTS)
         next_token = read_text(answer.get("end"))
-        return _Page(read_events({"events": answer.get("chunk")}), None if next_token == start else next_token)
+        return read_events({"events": answer.get("chunk")}), None if next_token == start else next_token
 
-    async def _read_timeline(self, link: AccountLink, room: Room, events: list[JsonObject]) -> list[AnyUpdate]:
+    async def _read_timeline(self, room: Room, events: list[JsonObject]) -> list[AnyUpdate]:
         updates: list[AnyUpdate] = []
         for event in events:
             room.apply_state(event)
             if event.get("type") == "m.room.member" and self._encryption is not None:
                 self._encryption.forget_members(room.room_id)
-            await self._confirm_own(link, event)
+            await self._confirm_own(event)
             clear = event
             if event.get("type") == "m.room.encrypted":
-                found = await self._decrypt(link, room, event)
+                found = await self._decrypt(room, event)
                 if found is None:
                     continue
                 clear = found
@@ -342,13 +338,13 @@ class Receiver:
                 updates.append(update)
         return updates
 
-    async def _confirm_own(self, link: AccountLink, event: JsonObject) -> None:
+    async def _confirm_own(self, event: JsonObject) -> None:
         """Report the echo of a message that this device has sent."""
         transaction = read_text(read_object(event.get("unsigned")).get("transaction_id"))
         event_id = read_text(event.get("event_id"))
         is_own = event.get("sender") == self._reader.own_user_id
         if is_own and transaction and event_id and not transaction.startswith(OWN_TRANSACTION_PREFIX):
-            await link.confirm(transaction, event_id)
+            await self._link.confirm(transaction, event_id)
 
     async def _read_one(self, room: Room, event: JsonObject) -> AnyUpdate | None:
         event_id = read_text(event.get("event_id"))
@@ -401,7 +397,7 @@ class Receiver:
         except RequestError as error:
             log.warning("matrix_join_failed", extra={"room": room_id, "error": str(error)})
 
-    async def _decrypt(self, link: AccountLink, room: Room, event: JsonObject) -> JsonObject | None:
+    async def _decrypt(self, room: Room, event: JsonObject) -> JsonObject | None:
         """Return an event in clear. One without a key waits for it, unless we wrote it ourselves."""
         if self._encryption is not None:
             clear = self._encryption.decrypt(room.room_id, event)
@@ -411,12 +407,12 @@ class Receiver:
         if event.get("sender") == self._reader.own_user_id or not event_id:
             return None
         if self._encryption is None:
-            await self._tell_encrypted(link, room)
+            await self._tell_encrypted(room)
         elif len(self._waiting) < MAX_WAITING_EVENTS and all(known.event != event_id for known in self._waiting):
             self._waiting.append(WaitingEvent(room.room_id, event_id, time.time()))
         return None
 
-    async def _read_waiting(self, link: AccountLink) -> list[AnyUpdate]:
+    async def _read_waiting(self) -> list[AnyUpdate]:
         """Read the waiting events whose keys have come, and forget those whose keys will not come any more."""
         assert self._encryption is not None  # noqa: S101
         updates: list[AnyUpdate] = []
@@ -431,29 +427,29 @@ class Receiver:
                     updates.append(update)
         return updates
 
-    async def _save_waiting(self, link: AccountLink, waiting: list[WaitingEvent]) -> None:
-        await link.save_cursor(Cursor(json.dumps([asdict(event) for event in waiting]), WAITING))
+    async def _save_waiting(self, waiting: list[WaitingEvent]) -> None:
+        await self._link.save_cursor(Cursor(json.dumps([asdict(event) for event in waiting]), WAITING))
 
-    async def _tell_waiting(self, link: AccountLink) -> None:
+    async def _tell_waiting(self) -> None:
         """Tell people in direct chats that their message can't be read yet, once for all that wait there."""
         now = time.time()
         late = [event for event in self._waiting if not event.is_told and now - event.since > KEY_GRACE_SECONDS]
         if not late:
             return
         self._waiting = [replace(event, is_told=True) if event in late else event for event in self._waiting]
-        await self._save_waiting(link, self._waiting)
+        await self._save_waiting(self._waiting)
         for room_id in dict.fromkeys(event.room for event in late):
             room = self._rooms.get(room_id)
             if room is not None and room.chat_type is ChatType.DM:
                 await self._send_notice(room_id, CANNOT_READ_MESSAGE, late[0].event)
 
-    async def _tell_encrypted(self, link: AccountLink, room: Room) -> None:
+    async def _tell_encrypted(self, room: Room) -> None:
         """Say once in a room that its messages can't be read."""
         name = f"told-encrypted:{room.room_id}"
-        if await link.load_cursor(name) is None:
+        if await self._link.load_cursor(name) is None:
             log.warning("matrix_room_encrypted", extra={"room": room.room_id})
             if await self._send_notice(room.room_id, CANNOT_READ_ROOM, "encrypted"):
-                await link.save_cursor(Cursor("yes", name))
+                await self._link.save_cursor(Cursor("yes", name))
 
     async def _send_notice(self, room_id: str, text: str, about: str) -> bool:
         """Send a text of the adapter itself: what can't be read can't be answered in the usual way."""
@@ -468,9 +464,3 @@ class Receiver:
             log.warning("matrix_notice_not_sent", extra={"room": room_id, "error": str(error)})
             return False
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    events: list[JsonObject]  # newest first
-    next_token: str | None

@@ -25,14 +25,6 @@ FILE_NAME = "sign-in.json"
 
 
 @dataclass(frozen=True, slots=True)
-class SignIn:
-    """Our account on the homeserver. An access token that was created by hand may have no device."""
-
-    user_id: str
-    device_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class _StoredSignIn:
     homeserver: str
     user_id: str
@@ -40,26 +32,31 @@ class _StoredSignIn:
     access_token: str
 
 
-async def sign_in(client: MatrixClient, settings: MatrixSettings, folder: Path) -> SignIn:
-    """Give the client a token that works. Raises AccountRefused if the homeserver does not accept what is set up."""
+async def sign_in(client: MatrixClient, settings: MatrixSettings, folder: Path) -> None:
+    """Give the client a token that works, with its user and device.
+
+    Raises AccountRefused if the homeserver does not accept what is set up.
+    """
     if settings.access_token is not None:
         client.access_token = settings.access_token.get_secret_value()
-        return await _check_token(client, settings)
+        await _check_token(client, settings)
+        return
     stored = _load(folder, settings)
     device_id = None
     if stored is not None:
         client.access_token = stored.access_token
         try:
-            return await _check_token(client, settings)
+            await _check_token(client, settings)
+            return
         except RequestRefused as error:
             if not error.is_bad_token:
                 raise
             # Only after a soft logout does the device still exist; a new one gets its own keys.
             device_id = stored.device_id if error.is_soft_logout else None
-    return await _log_in(client, settings, folder, device_id)
+    await _log_in(client, settings, folder, device_id)
 
 
-async def _check_token(client: MatrixClient, settings: MatrixSettings) -> SignIn:
+async def _check_token(client: MatrixClient, settings: MatrixSettings) -> None:
     answer = await client.fetch_own_account()
     user_id = read_text(answer.get("user_id")) or ""
     if settings.user_id is not None and settings.user_id != user_id:
@@ -71,11 +68,10 @@ async def _check_token(client: MatrixClient, settings: MatrixSettings) -> SignIn
                 user=settings.user_id,
             )
         )
-    client.user_id = user_id
-    return SignIn(user_id, read_text(answer.get("device_id")))
+    client.user_id, client.device_id = user_id, read_text(answer.get("device_id"))
 
 
-async def _log_in(client: MatrixClient, settings: MatrixSettings, folder: Path, device_id: str | None) -> SignIn:
+async def _log_in(client: MatrixClient, settings: MatrixSettings, folder: Path, device_id: str | None) -> None:
     assert settings.user_id is not None  # noqa: S101
     assert settings.password is not None  # noqa: S101
     client.access_token = None
@@ -102,8 +98,7 @@ async def _log_in(client: MatrixClient, settings: MatrixSettings, folder: Path, 
         settings.homeserver, str(answer["user_id"]), str(answer["device_id"]), str(answer["access_token"])
     )
     _save(folder, stored)
-    client.access_token, client.user_id = stored.access_token, stored.user_id
-    return SignIn(stored.user_id, stored.device_id)
+    client.access_token, client.user_id, client.device_id = stored.access_token, stored.user_id, stored.device_id
 
 
 def _load(folder: Path, settings: MatrixSettings) -> _StoredSignIn | None:
