@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from palaver.core.errors import (
@@ -15,8 +17,7 @@ from palaver.core.errors import (
 from palaver.platforms.slack.directory import NEEDED_SCOPES, describe_missing_scopes
 from palaver.platforms.slack.failures import (
     ApiRefusal,
-    NotSent,
-    RequestFailed,
+    SlackUnreachable,
     make_delivery_error,
     make_platform_error,
 )
@@ -32,6 +33,9 @@ from palaver.sessions.delivery import Button
 
 from .slack_server import SCOPES
 from .slack_types import list_request_problems
+
+if TYPE_CHECKING:
+    from palaver.platforms.common.failures import RequestError
 
 
 def test_an_answer_is_a_markdown_block_with_buttons_below() -> None:
@@ -96,11 +100,15 @@ def test_emoji_have_names_in_both_directions() -> None:
         (ApiRefusal("HTTP status 503", 503), SendUncertain, "503"),
         (ApiRefusal("", 200), SendUncertain, "HTTP status 200"),  # not an answer of Slack's
         (ApiRefusal("", 403), SendRejected, "HTTP status 403"),
-        (RequestFailed("the connection broke"), SendUncertain, "broke"),
-        (NotSent("no connection"), SendRetryable, "network connection of this machine (no connection)"),
+        (SlackUnreachable("the connection broke", may_have_arrived=True), SendUncertain, "broke"),
+        (
+            SlackUnreachable("no connection", may_have_arrived=False),
+            SendRetryable,
+            "network connection of this machine (no connection)",
+        ),
     ],
 )
-def test_a_failed_message_says_what_happened(error: RequestFailed, kind: type[Exception], words: str) -> None:
+def test_a_failed_message_says_what_happened(error: RequestError, kind: type[Exception], words: str) -> None:
     made = make_delivery_error(error)
     assert type(made) is kind
     assert words in str(made)
@@ -108,7 +116,9 @@ def test_a_failed_message_says_what_happened(error: RequestFailed, kind: type[Ex
 
 def test_what_can_be_repeated_is_never_uncertain() -> None:
     assert isinstance(make_delivery_error(ApiRefusal("fatal_error"), is_repeatable=True), SendRetryable)
-    assert isinstance(make_delivery_error(RequestFailed("broke"), is_repeatable=True), SendRetryable)
+    assert isinstance(
+        make_delivery_error(SlackUnreachable("broke", may_have_arrived=True), is_repeatable=True), SendRetryable
+    )
 
 
 @pytest.mark.parametrize("code", ["invalid_auth", "token_revoked", "account_inactive"])
@@ -121,7 +131,7 @@ def test_a_token_that_slack_refuses_stops_the_whole_account(code: str) -> None:
 
 def test_other_failures_to_connect_are_tried_again() -> None:
     assert isinstance(make_platform_error(ApiRefusal("ratelimited", 429)), ConnectionLost)
-    assert isinstance(make_platform_error(NotSent("no connection")), ConnectionLost)
+    assert isinstance(make_platform_error(SlackUnreachable("no connection", may_have_arrived=False)), ConnectionLost)
 
 
 # ---- scopes --------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 import aiohttp
@@ -30,8 +30,6 @@ from palaver.platforms.discord.outbound import EPHEMERAL, build_press_answer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from discord.file import File
-
 
 CONNECT_TIMEOUT_SECONDS: Final = 15.0
 ANSWER_TIMEOUT_SECONDS: Final = 30.0
@@ -47,7 +45,6 @@ DEFERRED_REPLY: Final = 5
 DEFERRED_UPDATE: Final = 6
 
 JSON = dict[str, Any]
-T = TypeVar("T")
 
 # The flags of an application that may read messages: one for small bots, one for those that Discord has verified.
 CONTENT_FLAGS: Final = (1 << 18) | (1 << 19)
@@ -108,7 +105,6 @@ class DiscordHttp(HTTPClient):
         self,
         route: Route,
         *,
-        files: Sequence[File] | None = None,
         form: Iterable[dict[str, Any]] | None = None,
         **options: Any,
     ) -> Any:
@@ -132,7 +128,7 @@ class DiscordHttp(HTTPClient):
             timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT_SECONDS),
         )
         if not 200 <= status < 300:
-            raise RequestRefused.from_response(status, payload, retry_after)
+            raise RequestRefused(status, payload, retry_after)
         try:
             return json.loads(payload) if payload else None
         except ValueError:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final, Self
+from functools import partial
+from typing import Final
 
-from palaver.core.errors import (
-    AccountRefused,
-    ConnectionLost,
-    DeliveryError,
-    PlatformError,
-    SendRejected,
-    SendRetryable,
-    TargetUnreachable,
-)
+from palaver.core.errors import AccountRefused, ConnectionLost, DeliveryError, PlatformError, SendRetryable
 from palaver.core.texts import say
-from palaver.platforms.common.failures import RequestError, make_outage_error, make_wait_error, parse_retry_after
+from palaver.platforms.common import failures
+from palaver.platforms.common.failures import (
+    Refusal,
+    RequestError,
+    describe_forbidden,
+    describe_outage,
+    parse_retry_after,
+)
 from palaver.platforms.common.inbound import parse_json_object
 
-PORTAL: Final = "https://discord.com/developers/applications"
 ACCESS_REFUSED: Final = say(
     "discord.access_refused",
     "Discord refuses the bot token. It was reset, or it is not complete. Open"
@@ -68,118 +67,53 @@ _UNREACHABLE: Final = {
 }
 
 
-class RequestRefused(RequestError):
+class RequestRefused(Refusal):
     """Discord has answered that it did not do it. After a status of 500 and more it may have done so all the same."""
 
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        code: int = 0,
-        retry_after: float | None = None,
-        is_for_account: bool = False,
-        is_from_api: bool = True,
-    ) -> None:
-        super().__init__(f"{message} (HTTP status {status}{f', code {code}' if code else ''})")
-        self.status = status
-        self.may_have_arrived = status >= 500
-        self.code = code
-        self.message = message
-        self.retry_after = retry_after
-        self.is_for_account = is_for_account  # a limit on the whole account, not on one channel
-        self.is_from_api = is_from_api  # else it says nothing about the chat, and passes
-
-    @classmethod
-    def from_response(cls, status: int, payload: bytes, retry_after: str | None) -> Self:
+    def __init__(self, status: int, payload: bytes, retry_after: str | None) -> None:
         """Read an answer that is not a success; it need not come from Discord itself."""
         fields = parse_json_object(payload)
-        announced = parse_retry_after(retry_after, datetime.now(UTC))
+        self.is_from_api = fields is not None  # else it says nothing about the chat, and passes
+        self.retry_after = parse_retry_after(retry_after, datetime.now(UTC))
+        self.code = 0
         if fields is None:
-            return cls(
-                status,
-                "a server in front of Discord's API refused the request",
-                retry_after=(announced or BLOCKED_WAIT_SECONDS) if status < 500 else announced,
-                is_for_account=status == 429,
-                is_from_api=False,
-            )
-        seconds = fields.get("retry_after")
-        code = fields.get("code")
-        return cls(
-            status,
-            str(fields.get("message") or "Discord named no reason")[:200],
-            code=code if isinstance(code, int) else 0,
-            retry_after=float(seconds) if isinstance(seconds, int | float) else announced,
-            is_for_account=fields.get("global") is True,
-        )
+            self.reason = "a server in front of Discord's API refused the request"
+            self.is_for_account = status == 429
+            if status < 500:
+                self.retry_after = self.retry_after or BLOCKED_WAIT_SECONDS
+        else:
+            self.reason = str(fields.get("message") or "Discord named no reason")[:200]
+            self.is_for_account = fields.get("global") is True  # a limit on the whole account, not on one channel
+            if isinstance(fields.get("code"), int):
+                self.code = fields["code"]
+            if isinstance(fields.get("retry_after"), int | float):
+                self.retry_after = float(fields["retry_after"])
+        super().__init__(f"{self.reason} (HTTP status {status}{f', code {self.code}' if self.code else ''})")
+        self.status = status
+        self.may_have_arrived = status >= 500
+        if status == 401:
+            self.account_reason = ACCESS_REFUSED
+        elif status == 429:
+            self.wait_seconds = self.retry_after or DEFAULT_WAIT_SECONDS
+        elif status < 500:
+            self.chat_reason = _UNREACHABLE.get(self.code)
+            if self.chat_reason is None and status == 403:
+                self.chat_reason = describe_forbidden("Discord", self.reason)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether something before Discord's API has refused the request for now."""
+        return not self.is_from_api and self.status < 500 and self.status not in {400, 413, 429}
 
 
-def make_platform_error(error: RequestError) -> PlatformError:
-    """Return what a request that is not about a chat has failed with."""
-    if isinstance(error, RequestRefused):
-        if error.status == 401:
-            return AccountRefused(ACCESS_REFUSED)
-        if error.status == 429:
-            return ConnectionLost(
-                say(
-                    "platform.asks_wait_seconds",
-                    "{platform} asks to wait {seconds} seconds.",
-                    platform="Discord",
-                    seconds=f"{error.retry_after or DEFAULT_WAIT_SECONDS:.0f}",
-                )
-            )
-    return ConnectionLost(
-        say(
-            "platform.not_reachable",
-            "{platform} can't be reached right now: {reason}",
-            platform="Discord",
-            reason=error,
-        )
-    )
+make_platform_error = partial(failures.make_platform_error, "Discord")
 
 
 def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> DeliveryError:
     """Return what a request about a chat has failed with."""
-    if isinstance(error, RequestRefused) and error.status < 500:
-        return _make_refusal_error(error)
-    return make_outage_error("Discord", str(error), may_have_arrived=error.may_have_arrived and not is_repeatable)
-
-
-def _make_refusal_error(error: RequestRefused) -> DeliveryError:
-    if error.status == 429:
-        seconds = error.retry_after or DEFAULT_WAIT_SECONDS
-        return make_wait_error("Discord", seconds, whole_account=error.is_for_account)
-    if not error.is_from_api and error.status not in {400, 413}:
-        return SendRetryable(
-            say(
-                "platform.not_reachable",
-                "{platform} can't be reached right now: {reason}",
-                platform="Discord",
-                reason=error,
-            ),
-            retry_after=error.retry_after,
-        )
-    if error.status == 401:
-        return SendRetryable(ACCESS_REFUSED, whole_account=True)
-    if (reason := _UNREACHABLE.get(error.code)) is not None:
-        return TargetUnreachable(reason)
-    if error.status == 403:
-        return TargetUnreachable(
-            say(
-                "platform.bot_cannot_write",
-                "{platform} does not let the bot write here: {reason}",
-                platform="Discord",
-                reason=error.message,
-            )
-        )
-    return SendRejected(
-        say(
-            "platform.message_refused",
-            "{platform} has refused the message: {reason}",
-            platform="Discord",
-            reason=error.message,
-        )
-    )
+    if isinstance(error, RequestRefused) and error.is_blocked:
+        return SendRetryable(describe_outage("Discord", error), retry_after=error.retry_after)
+    return failures.make_delivery_error("Discord", error, is_repeatable=is_repeatable)
 
 
 def make_closed_error(code: int | None) -> PlatformError:

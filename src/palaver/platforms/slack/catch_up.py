@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
 from palaver.core.tasks import BackgroundTasks
+from palaver.platforms.common.failures import RequestError
 from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.slack.client import SlackClient, find_share
-from palaver.platforms.slack.failures import ApiRefusal, RequestFailed, make_platform_error
+from palaver.platforms.slack.failures import ApiRefusal, make_platform_error
 from palaver.platforms.slack.inbound import AppIdentity, is_own_message, is_ts
 from palaver.platforms.slack.outbound import read_key
 
@@ -75,7 +76,7 @@ class CatchUp:
         except ApiRefusal as error:
             self._log_refusal(error, "")
             return
-        except RequestFailed as error:
+        except RequestError as error:
             raise make_platform_error(error) from error
         count = 0
         for channel in channels:
@@ -88,7 +89,7 @@ class CatchUp:
         except ApiRefusal as error:
             self._log_refusal(error, channel["id"])
             return 0
-        except RequestFailed as error:
+        except RequestError as error:
             raise make_platform_error(error) from error
         for message in messages:
             if is_own_message(message, self._app):
@@ -112,7 +113,7 @@ class CatchUp:
     @staticmethod
     def _log_refusal(error: ApiRefusal, channel_id: str) -> None:
         """Go on if a scope is missing or the channel is no longer ours: what was written there can't be read."""
-        if error.is_about_token or error.is_uncertain:
+        if error.is_about_token or error.may_have_arrived:
             raise make_platform_error(error) from error
         log.info("slack_history_refused", extra={"channel": channel_id, "reason": error.code, "scope": error.needed})
 
@@ -181,7 +182,7 @@ class Confirmations:
             await asyncio.sleep(delay)
             try:
                 message_id = await self._find(app, message)
-            except (PlatformError, RequestFailed) as error:
+            except (PlatformError, RequestError) as error:
                 log.info("slack_confirmation_failed", extra={"key": message.key, "reason": str(error)})
                 continue
             if message_id is not None:

@@ -18,13 +18,13 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable
 from palaver.core.texts import say
+from palaver.platforms.common.failures import RequestError
 from palaver.platforms.common.http import FileFetcher
 from palaver.platforms.slack.failures import (
     APP_ACCESS_REFUSED,
     APP_SCOPE_MISSING,
     ApiRefusal,
-    NotSent,
-    RequestFailed,
+    SlackUnreachable,
     make_delivery_error,
     make_platform_error,
 )
@@ -97,7 +97,7 @@ class SlackClient:
         token = self._settings.app_token.get_secret_value() if self._settings.app_token else ""
         try:
             response = await self._request("apps_connections_open", app_token=token)
-        except RequestFailed as error:
+        except RequestError as error:
             if isinstance(error, ApiRefusal) and error.code == "missing_scope":
                 raise make_platform_error(ApiRefusal("invalid_auth"), APP_SCOPE_MISSING) from error
             raise make_platform_error(error, APP_ACCESS_REFUSED) from error
@@ -276,24 +276,25 @@ class SlackClient:
     # ---- requests and their failures -------------------------------------------------------------------------
 
     async def _request(self, method: str, **fields: Any) -> AsyncSlackResponse:
-        """Call a method of the SDK's client. Raises RequestFailed."""
+        """Call a method of the SDK's client. Raises RequestError."""
         if self._web is None:
-            raise NotSent("the connection is closed")
+            raise SlackUnreachable("the connection is closed", may_have_arrived=False)
         call: Callable[..., Awaitable[AsyncSlackResponse]] = getattr(self._web, method)
         try:
             return await call(**fields)
         except SlackApiError as error:
             raise ApiRefusal.from_error(error) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotSent(type(error).__name__) from error
+            raise SlackUnreachable(type(error).__name__, may_have_arrived=False) from error
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError) as error:
-            raise RequestFailed(f"the connection broke ({type(error).__name__})") from error
+            reason = f"the connection broke ({type(error).__name__})"
+            raise SlackUnreachable(reason, may_have_arrived=True) from error
 
     async def _connect(self, method: str, **fields: Any) -> AsyncSlackResponse:
         """Make a request that sends no message. Raises AccountRefused or ConnectionLost."""
         try:
             return await self._request(method, **fields)
-        except RequestFailed as error:
+        except RequestError as error:
             raise make_platform_error(error) from error
 
     async def _deliver(
@@ -305,7 +306,7 @@ class SlackClient:
         """
         try:
             return _read(await self._request(method, **fields))
-        except RequestFailed as error:
+        except RequestError as error:
             if isinstance(error, ApiRefusal) and error.code in ignored:
                 return {}
             if isinstance(error, ApiRefusal) and error.is_about_token:
@@ -321,7 +322,7 @@ class SlackClient:
             try:
                 data = _read(await self._request(method, limit=PAGE_SIZE, cursor=cursor, **fields))
             except ApiRefusal as error:
-                if not error.is_rate_limit:
+                if error.wait_seconds is None:
                     raise
                 await asyncio.sleep(error.wait_seconds)
                 continue

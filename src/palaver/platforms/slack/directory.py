@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import PlatformError
 from palaver.core.texts import say_count
+from palaver.platforms.common.failures import RequestError
 from palaver.platforms.common.inbound import RecentEntries
-from palaver.platforms.slack.failures import RequestFailed
 from palaver.platforms.slack.outbound import Names
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Directory:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 name = await find(entry_id)
             kept_seconds = MAX_AGE_SECONDS
-        except (PlatformError, RequestFailed, TimeoutError, KeyError) as error:
+        except (PlatformError, RequestError, TimeoutError, KeyError) as error:
             log.info("slack_name_not_found", extra={"id": entry_id, "reason": str(error)})
         known.remember(entry_id, (name, time.monotonic() + kept_seconds))
 

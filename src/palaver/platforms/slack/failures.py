@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from palaver.core.errors import (
-    AccountRefused,
-    ConnectionLost,
-    DeliveryError,
-    PlatformError,
-    SendRejected,
-    SendRetryable,
-    SendUncertain,
-    TargetUnreachable,
-)
+from palaver.core.errors import AccountRefused, ConnectionLost, PlatformError
 from palaver.core.texts import say
-from palaver.platforms.common.failures import make_wait_error
+from palaver.platforms.common import failures
+from palaver.platforms.common.failures import Refusal, RequestError, RequestFailed
 
 if TYPE_CHECKING:
     from slack_sdk.errors import SlackApiError
@@ -84,23 +77,38 @@ _UNREACHABLE: Final = {
 }
 
 
-class RequestFailed(Exception):
-    """A request to Slack has failed, and it is unknown whether Slack has acted."""
+class SlackUnreachable(RequestFailed):
+    """Slack has not answered."""
+
+    def __init__(self, reason: str, *, may_have_arrived: bool) -> None:
+        super().__init__(reason, may_have_arrived=may_have_arrived)
+        self.outage_text = (
+            f"Slack can't be reached right now: {reason}."
+            if may_have_arrived
+            else f"Slack can't be reached. Check the network connection of this machine ({reason})."
+        )
 
 
-class NotSent(RequestFailed):
-    """The request never left this machine: Slack could not be reached."""
-
-
-class ApiRefusal(RequestFailed):
+class ApiRefusal(Refusal):
     """Slack has answered that it did not do it."""
 
     def __init__(self, code: str, status: int = 200, *, retry_after: float | None = None, needed: str = "") -> None:
-        super().__init__(code or f"HTTP status {status}")
+        self.reason = code or f"HTTP status {status}"
+        super().__init__(self.reason)
+        self.outage_text = f"Slack can't be reached right now: {self.reason}."
         self.code = code  # empty: the answer is not one of Slack's, but of something in between
-        self.status = status
-        self.retry_after = retry_after
         self.needed = needed  # the scope that is missing
+        self.may_have_arrived = status >= 500 or code in _UNCERTAIN or (not code and status < 400)
+        self.is_about_token = code in _REFUSED_TOKEN
+        if self.is_about_token:
+            self.account_reason = BOT_ACCESS_REFUSED
+        elif status == 429 or code in _RATE_LIMITED:
+            self.wait_seconds = DEFAULT_RETRY_SECONDS if retry_after is None else retry_after
+        self.chat_reason = _UNREACHABLE.get(code)
+        if code == "missing_scope":
+            self.message_reason = say(
+                "slack.app_lacks_scope", "The app lacks the scope {scope}. {fix}", scope=needed, fix=SCOPE_FIX
+            )
 
     @classmethod
     def from_error(cls, error: SlackApiError) -> Self:
@@ -117,80 +125,19 @@ class ApiRefusal(RequestFailed):
             needed=str(fields.get("needed") or ""),
         )
 
-    @property
-    def is_rate_limit(self) -> bool:
-        return self.status == 429 or self.code in _RATE_LIMITED
 
-    @property
-    def is_about_token(self) -> bool:
-        return self.code in _REFUSED_TOKEN
-
-    @property
-    def is_uncertain(self) -> bool:
-        return self.status >= 500 or self.code in _UNCERTAIN or (not self.code and self.status < 400)
-
-    @property
-    def wait_seconds(self) -> float:
-        return DEFAULT_RETRY_SECONDS if self.retry_after is None else self.retry_after
-
-
-def make_platform_error(error: RequestFailed, token_refused: str = BOT_ACCESS_REFUSED) -> PlatformError:
+def make_platform_error(error: RequestError, token_refused: str = BOT_ACCESS_REFUSED) -> PlatformError:
     """Return what a request that sends no message has failed with."""
     if isinstance(error, ApiRefusal):
-        if error.is_rate_limit:
-            return ConnectionLost(
-                say(
-                    "platform.asks_wait_seconds",
-                    "{platform} asks to wait {seconds} seconds.",
-                    platform="Slack",
-                    seconds=f"{error.wait_seconds:.0f}",
-                )
-            )
         if error.is_about_token:
             return AccountRefused(token_refused)
-        if error.code == "missing_scope":
-            return AccountRefused(
-                say(
-                    "slack.app_lacks_scope", "The app lacks the scope {scope}. {fix}", scope=error.needed, fix=SCOPE_FIX
-                )
-            )
-        if error.code and not error.is_uncertain:
+        if error.message_reason is not None:
+            return AccountRefused(error.message_reason)
+        if error.code and error.wait_seconds is None and not error.may_have_arrived:
             return ConnectionLost(
                 say("slack.slack_refused_connect", "Slack has refused to connect: {reason}.", reason=error.code)
             )
-    return ConnectionLost(_describe_outage(error))
+    return failures.make_platform_error("Slack", error)
 
 
-def make_delivery_error(error: RequestFailed, *, is_repeatable: bool = False) -> DeliveryError:
-    """Return what a request about a chat has failed with."""
-    if isinstance(error, ApiRefusal) and not error.is_uncertain:
-        return _make_refusal_error(error)
-    if is_repeatable or isinstance(error, NotSent):
-        return SendRetryable(_describe_outage(error))
-    return SendUncertain(
-        say(
-            "platform.not_confirmed", "{platform} did not confirm the message: {reason}", platform="Slack", reason=error
-        )
-    )
-
-
-def _make_refusal_error(error: ApiRefusal) -> DeliveryError:
-    if error.is_rate_limit:
-        return make_wait_error("Slack", error.wait_seconds)
-    if error.is_about_token:
-        return SendRetryable(BOT_ACCESS_REFUSED, whole_account=True)
-    if error.code in _UNREACHABLE:
-        return TargetUnreachable(_UNREACHABLE[error.code])
-    if error.code == "missing_scope":
-        return SendRejected(
-            say("slack.app_lacks_scope", "The app lacks the scope {scope}. {fix}", scope=error.needed, fix=SCOPE_FIX)
-        )
-    return SendRejected(
-        say("platform.message_refused", "{platform} has refused the message: {reason}", platform="Slack", reason=error)
-    )
-
-
-def _describe_outage(error: RequestFailed) -> str:
-    if isinstance(error, NotSent):
-        return f"Slack can't be reached. Check the network connection of this machine ({error})."
-    return f"Slack can't be reached right now: {error}."
+make_delivery_error = partial(failures.make_delivery_error, "Slack")

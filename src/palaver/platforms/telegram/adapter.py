@@ -355,12 +355,14 @@ def _check_address(address: Address) -> None:
 def _is_content_refused(error: DeliveryError) -> bool:
     """Return whether Telegram refuses this kind of message, or does not know it, so that a simpler one may be sent."""
     cause = error.__cause__
-    return isinstance(cause, ApiRefusal) and cause.status in {400, 404} and not cause.is_about_chat
+    if not isinstance(cause, ApiRefusal) or cause.status not in {400, 404}:
+        return False
+    return cause.chat_reason is None and cause.new_chat_id is None
 
 
 def _is_refusal(error: SendRejected, *descriptions: str) -> bool:
     cause = error.__cause__
-    return isinstance(cause, ApiRefusal) and any(text in cause.description.lower() for text in descriptions)
+    return isinstance(cause, ApiRefusal) and any(map(cause.says, descriptions))
 
 
 def _make_entities(body: MessageBody) -> list[MessageEntity] | None:

@@ -18,7 +18,14 @@ from telegram.request import HTTPXRequest
 
 from palaver.core.errors import AccountRefused, ConnectionLost, LimitReached, SendRetryable
 from palaver.core.texts import say
-from palaver.platforms.telegram.failures import ApiRefusal, NotSentError, make_delivery_error, make_platform_error
+from palaver.platforms.telegram.failures import (
+    REMOVED,
+    ApiRefusal,
+    NotSentError,
+    make_delivery_error,
+    make_platform_error,
+    read_failure,
+)
 from palaver.platforms.telegram.inbound import ALLOWED_UPDATES
 from palaver.platforms.telegram.outbound import MAX_PRESS_ANSWER_CHARS
 
@@ -46,6 +53,10 @@ T = TypeVar("T")
 class _BotRequest(HTTPXRequest):
     """The SDK's HTTP client. It tells refusals by the Bot API, and requests that never left, from the rest."""
 
+    def __init__(self, token: str, **options: Any) -> None:
+        super().__init__(**options)
+        self._bot_token = token
+
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         try:
             status, payload = await super().do_request(*args, **kwargs)
@@ -55,7 +66,7 @@ class _BotRequest(HTTPXRequest):
                 raise NotSentError(str(error)) from error.__cause__
             raise
         if status >= 300:
-            raise ApiRefusal.from_response(status, payload)
+            raise ApiRefusal(status, payload.replace(self._bot_token.encode(), REMOVED.encode()))
         return status, payload
 
 
@@ -79,7 +90,7 @@ class TelegramClient:
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, with the token
         self._token = settings.bot_token.get_secret_value()
         self._poll_seconds = poll_seconds
-        self._requests = [_make_request(pool_size) for pool_size in (1, 64)]
+        self._requests = [_make_request(self._token, pool_size) for pool_size in (1, 64)]
         poll_request, request = self._requests
         self.bot = _PollingBot(
             self._token,
@@ -142,7 +153,7 @@ class TelegramClient:
         try:
             file = await self._connect(self.bot.get_file, file_id=file_id)
         except ConnectionLost as error:
-            if isinstance(error.__cause__, ApiRefusal) and "file is too big" in error.__cause__.description.lower():
+            if isinstance(error.__cause__, ApiRefusal) and error.__cause__.says("file is too big"):
                 raise _make_size_error(size) from None
             raise
         try:
@@ -171,7 +182,7 @@ class TelegramClient:
         try:
             return await call(**fields)
         except TelegramError as error:
-            raise make_platform_error(error, self._token) from error
+            raise make_platform_error(read_failure(error, self._token)) from error
 
     async def deliver(
         self, address: Address, call: Callable[..., Awaitable[T]], *, is_repeatable: bool = False, **fields: Any
@@ -186,26 +197,26 @@ class TelegramClient:
         try:
             return await call(chat_id=chat_id, **fields)
         except TelegramError as error:
-            is_whole_account = isinstance(error, ApiRefusal) and self._is_account_flooded(address, error)
-            raise make_delivery_error(
-                error, self._token, is_whole_account=is_whole_account, is_repeatable=is_repeatable
-            ) from error
+            if isinstance(error, ApiRefusal):
+                error.is_for_account = self._is_account_flooded(address, error)
+            raise make_delivery_error(read_failure(error, self._token), is_repeatable=is_repeatable) from error
 
     def _is_account_flooded(self, address: Address, error: ApiRefusal) -> bool:
         """Return whether Telegram asks the whole account to wait.
 
         It does not say so. But if a second chat has to wait while the first still does, it is not about one chat.
         """
-        if error.retry_after is None:
+        if error.wait_seconds is None:
             return False
         now = time.monotonic()
         before = self._flooded_chat
-        self._flooded_chat = (address.chat_id, now + error.retry_after)
+        self._flooded_chat = (address.chat_id, now + error.wait_seconds)
         return before is not None and before[0] != address.chat_id and before[1] > now
 
 
-def _make_request(pool_size: int) -> _BotRequest:
+def _make_request(token: str, pool_size: int) -> _BotRequest:
     return _BotRequest(
+        token,
         connection_pool_size=pool_size,
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=ANSWER_TIMEOUT_SECONDS,

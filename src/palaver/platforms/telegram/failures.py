@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Final
 
 from telegram.error import NetworkError, TelegramError
 
-from palaver.core.errors import (
-    AccountRefused,
-    ChatMovedAway,
-    ConnectionLost,
-    DeliveryError,
-    PlatformError,
-    SendRejected,
-    SendRetryable,
-    TargetUnreachable,
-)
+from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, DeliveryError, PlatformError
 from palaver.core.texts import say
-from palaver.platforms.common.failures import make_outage_error, make_wait_error
+from palaver.platforms.common import failures
+from palaver.platforms.common.failures import Refusal, RequestError, RequestFailed, describe_forbidden
 from palaver.platforms.common.inbound import parse_json_object
 
 ACCESS_REFUSED: Final = say(
@@ -38,6 +30,8 @@ WEBHOOK_ACTIVE: Final = say(
     " no longer used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a"
     " browser, and start again.",
 )
+DEFAULT_WAIT_SECONDS: Final = 5.0
+REMOVED: Final = "[removed]"  # stands for the token, which is part of every address of the Bot API
 # What the description of a refusal contains, and what it means for people.
 _UNREACHABLE: Final = {
     "blocked by the user": say("telegram.blocked", "The person has blocked the bot on Telegram."),
@@ -68,111 +62,52 @@ class NotSentError(NetworkError):
     """The request never left this machine: Telegram could not be reached."""
 
 
-class ApiRefusal(TelegramError):
-    """The Bot API has answered that it did not do it."""
+class ApiRefusal(TelegramError, Refusal):
+    """The Bot API has answered that it did not do it.
 
-    def __init__(
-        self, status: int, description: str, *, retry_after: float | None = None, new_chat_id: int | None = None
-    ) -> None:
-        super().__init__(description)
-        self.status = status
-        self.description = description
-        self.retry_after = retry_after
-        self.new_chat_id = new_chat_id
+    After a status of 500 and more the message may be there all the same: Telegram only failed to say so.
+    """
 
-    @classmethod
-    def from_response(cls, status: int, payload: bytes) -> Self:
+    def __init__(self, status: int, payload: bytes) -> None:
         """Read an answer that is not a success; it need not come from Telegram itself."""
         fields = parse_json_object(payload) or {}
         parameters = fields.get("parameters") or {}
-        return cls(
-            status,
-            str(fields.get("description") or f"HTTP status {status}"),
-            retry_after=parameters.get("retry_after"),
-            new_chat_id=parameters.get("migrate_to_chat_id"),
-        )
+        self.status = status
+        self.reason = str(fields.get("description") or f"HTTP status {status}")
+        self.new_chat_id: int | None = parameters.get("migrate_to_chat_id")
+        self.may_have_arrived = status >= 500
+        super().__init__(self.reason)
+        if status >= 500:
+            return
+        retry_after = parameters.get("retry_after")
+        if retry_after is not None or status == 429:
+            self.wait_seconds = float(retry_after or DEFAULT_WAIT_SECONDS)
+        elif status in {401, 404}:
+            self.account_reason = ACCESS_REFUSED
+        self.chat_reason = next((text for part, text in _UNREACHABLE.items() if self.says(part)), None)
+        if self.chat_reason is None and status == 403:
+            self.chat_reason = describe_forbidden("Telegram", self.reason)
 
-    @property
-    def is_about_chat(self) -> bool:
-        """Whether nothing at all can be sent to the chat."""
-        return self.status == 403 or self.new_chat_id is not None or _find_unreachable(self) is not None
+    def says(self, text: str) -> bool:
+        return text in self.reason.lower()
 
 
-def make_platform_error(error: TelegramError, token: str) -> PlatformError:
-    """Return what a request that is not about a chat has failed with."""
+def read_failure(error: TelegramError, token: str) -> RequestError:
+    """Return what a request has failed with, without the token."""
     if isinstance(error, ApiRefusal):
-        description = error.description.lower()
-        if error.status in {401, 404}:
-            return AccountRefused(ACCESS_REFUSED)
-        if error.status == 409 and "webhook" in description:
-            return AccountRefused(WEBHOOK_ACTIVE)
-        if error.status == 409:
-            return ConnectionLost(OTHER_POLLER)
-        if error.retry_after is not None:
-            return ConnectionLost(
-                say(
-                    "platform.asks_wait_seconds",
-                    "{platform} asks to wait {seconds} seconds.",
-                    platform="Telegram",
-                    seconds=f"{error.retry_after:.0f}",
-                )
-            )
-    return ConnectionLost(
-        say(
-            "platform.not_reachable",
-            "{platform} can't be reached right now: {reason}",
-            platform="Telegram",
-            reason=remove_token(str(error), token),
-        )
-    )
+        return error
+    return RequestFailed(str(error).replace(token, REMOVED), may_have_arrived=not isinstance(error, NotSentError))
 
 
-def make_delivery_error(
-    error: TelegramError, token: str, *, is_whole_account: bool = False, is_repeatable: bool = False
-) -> DeliveryError:
+def make_platform_error(error: RequestError) -> PlatformError:
+    """Return what a request that is not about a chat has failed with."""
+    if isinstance(error, ApiRefusal) and error.status == 409:
+        return AccountRefused(WEBHOOK_ACTIVE) if error.says("webhook") else ConnectionLost(OTHER_POLLER)
+    return failures.make_platform_error("Telegram", error)
+
+
+def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> DeliveryError:
     """Return what a request about a chat has failed with."""
-    if isinstance(error, ApiRefusal) and error.status < 500:
-        return _make_refusal_error(error, is_whole_account=is_whole_account)
-    reason = remove_token(str(error), token)
-    # After a status of 500 and more the message may be there all the same: Telegram only failed to say so.
-    may_have_arrived = not is_repeatable and not isinstance(error, NotSentError)
-    return make_outage_error("Telegram", reason, may_have_arrived=may_have_arrived)
-
-
-def _make_refusal_error(error: ApiRefusal, *, is_whole_account: bool) -> DeliveryError:
-    if error.new_chat_id is not None:
+    if isinstance(error, ApiRefusal) and error.new_chat_id is not None:
         return ChatMovedAway("The group has become a supergroup with another id.", new_chat_id=str(error.new_chat_id))
-    if error.retry_after is not None or error.status == 429:
-        seconds = float(error.retry_after or 5)
-        return make_wait_error("Telegram", seconds, whole_account=is_whole_account)
-    if error.status in {401, 404}:
-        return SendRetryable(ACCESS_REFUSED, whole_account=True)
-    if (reason := _find_unreachable(error)) is not None:
-        return TargetUnreachable(reason)
-    if error.status == 403:
-        return TargetUnreachable(
-            say(
-                "platform.bot_cannot_write",
-                "{platform} does not let the bot write here: {reason}",
-                platform="Telegram",
-                reason=error.description,
-            )
-        )
-    return SendRejected(
-        say(
-            "platform.message_refused",
-            "{platform} has refused the message: {reason}",
-            platform="Telegram",
-            reason=error.description,
-        )
-    )
-
-
-def _find_unreachable(error: ApiRefusal) -> str | None:
-    description = error.description.lower()
-    return next((reason for text, reason in _UNREACHABLE.items() if text in description), None)
-
-
-def remove_token(text: str, token: str) -> str:
-    """Return a text without the token: it is part of every address of the Bot API."""
-    return text.replace(token, "[removed]")
+    return failures.make_delivery_error("Telegram", error, is_repeatable=is_repeatable)

@@ -12,6 +12,7 @@ import json
 import logging
 import re
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -20,16 +21,15 @@ import httpx2
 from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,
-    DeliveryError,
     InvalidInput,
     PlatformError,
     SendRejected,
     SendRetryable,
     SendUncertain,
-    TargetUnreachable,
 )
 from palaver.core.texts import say
-from palaver.platforms.common.failures import make_repeatable, make_wait_error
+from palaver.platforms.common import failures
+from palaver.platforms.common.failures import Refusal, describe_outage
 from palaver.platforms.common.http import NOT_SENT_ERRORS, FileFetcher, HttpConnections
 from palaver.platforms.common.inbound import parse_json_object
 
@@ -160,15 +160,22 @@ _CODE: Final = re.compile(r"[0-9]{1,9}")
 _UNKNOWN_OUTCOMES: Final = frozenset({1, 2, 131000, 135000})  # Meta's own failures: it may have acted
 
 
-class GraphRefusal(Exception):
+class GraphRefusal(Refusal):
     """The Graph API has answered with an error."""
 
+    account_wait_seconds = HOUR_WAIT_SECONDS
+
     def __init__(self, status: int, code: int | None, subcode: int | None = None, text: str = "") -> None:
-        super().__init__(text)
         self.status = status
         self.code = code  # None: the answer does not come from the Graph API
-        self.subcode = subcode
-        self.text = text or f"HTTP status {status}"
+        self.reason = text or f"HTTP status {status}"
+        super().__init__(self.reason)
+        self.account_reason = _find_account_reason(status, code, subcode)
+        if code in _WAITS or status == 429:
+            self.wait_seconds, self.is_for_account = _WAITS.get(code or 0, (HOUR_WAIT_SECONDS, True))
+        self.chat_reason = _UNREACHABLE_REASONS.get(code or 0)
+        self.message_reason = _REJECTION_REASONS.get(code or 0)
+        self.may_have_arrived = code in _UNKNOWN_OUTCOMES or status >= 500
 
     @classmethod
     def from_response(cls, status: int, payload: bytes) -> Self:
@@ -187,16 +194,14 @@ class GraphRefusal(Exception):
         text = str(details or fields.get("message") or fields.get("title") or "")[:MAX_DETAIL_CHARS]
         return cls(status, _read_code(fields.get("code")), _read_code(fields.get("error_subcode")), text)
 
-    @property
-    def account_reason(self) -> str | None:
-        """What the operator has to fix, if it is about our account."""
-        if (self.code, self.subcode) == _NO_SUCH_OBJECT:
-            return WRONG_NUMBER_ID
-        if self.code is not None and 200 <= self.code < 300:
-            return PERMISSION_MISSING
-        if self.code is None and self.status in {401, 403}:
-            return ACCESS_REFUSED
-        return _ACCOUNT_REASONS.get(self.code) if self.code is not None else None
+
+def _find_account_reason(status: int, code: int | None, subcode: int | None) -> str | None:
+    """Return what the operator has to fix, if it is about our account."""
+    if code is None:
+        return ACCESS_REFUSED if status in {401, 403} else None
+    if (code, subcode) == _NO_SUCH_OBJECT:
+        return WRONG_NUMBER_ID
+    return PERMISSION_MISSING if 200 <= code < 300 else _ACCOUNT_REASONS.get(code)
 
 
 def _read_code(value: object) -> int | None:
@@ -206,39 +211,12 @@ def _read_code(value: object) -> int | None:
 
 def make_platform_error(refusal: GraphRefusal) -> PlatformError:
     """Return what a request that sends nothing has failed with."""
-    if (reason := refusal.account_reason) is not None:
-        return AccountRefused(reason)
-    return ConnectionLost(f"WhatsApp can't be reached right now: {refusal.text}")
+    if refusal.account_reason is not None:
+        return AccountRefused(refusal.account_reason)
+    return ConnectionLost(describe_outage("WhatsApp", refusal))
 
 
-def make_delivery_error(refusal: GraphRefusal) -> DeliveryError:
-    """Return what a request that sends a message has failed with."""
-    code = refusal.code
-    if (reason := refusal.account_reason) is not None:
-        return SendRetryable(reason, retry_after=HOUR_WAIT_SECONDS, whole_account=True)
-    if code in _WAITS or refusal.status == 429:
-        seconds, is_whole_account = _WAITS.get(code or 0, (HOUR_WAIT_SECONDS, True))
-        return make_wait_error("WhatsApp", seconds, whole_account=is_whole_account)
-    if code in _UNREACHABLE_REASONS:
-        return TargetUnreachable(_UNREACHABLE_REASONS[code])
-    if code in _UNKNOWN_OUTCOMES or refusal.status >= 500:
-        return SendUncertain(
-            say(
-                "platform.not_confirmed",
-                "{platform} did not confirm the message: {reason}",
-                platform="WhatsApp",
-                reason=refusal.text,
-            )
-        )
-    return SendRejected(
-        _REJECTION_REASONS.get(code or 0)
-        or say(
-            "platform.message_refused",
-            "{platform} has refused the message: {reason}",
-            platform="WhatsApp",
-            reason=refusal.text,
-        )
-    )
+make_delivery_error = partial(failures.make_delivery_error, "WhatsApp")
 
 
 def make_late_error(refusal: GraphRefusal) -> SendRejected:
@@ -250,7 +228,7 @@ def make_late_error(refusal: GraphRefusal) -> SendRejected:
         "platform.message_not_delivered",
         "{platform} could not deliver the message: {reason}",
         platform="WhatsApp",
-        reason=refusal.text,
+        reason=refusal.reason,
     )
     return SendRejected(reason)
 
@@ -354,8 +332,7 @@ class GraphClient:
             answer = await self._request("POST", path, content=stream(), headers=headers, seconds=UPLOAD_SECONDS)
             return str(answer["id"])
         except GraphRefusal as refusal:
-            error = make_delivery_error(refusal)
-            raise make_repeatable(error) from None
+            raise make_delivery_error(refusal, is_repeatable=True) from None
         except (httpx2.RequestError, TimeoutError, KeyError) as error:
             raise SendRetryable(f"The file could not be uploaded to WhatsApp ({type(error).__name__}).") from None
 
@@ -365,8 +342,7 @@ class GraphClient:
         try:
             return await self._request("POST", path, content=content, headers={"content-type": "application/json"})
         except GraphRefusal as refusal:
-            error = make_delivery_error(refusal)
-            raise (make_repeatable(error) if is_repeatable else error) from None
+            raise make_delivery_error(refusal, is_repeatable=is_repeatable) from None
         except NOT_SENT_ERRORS as error:
             raise SendRetryable(
                 say(

@@ -179,7 +179,7 @@ class _ValueReader:
     def read_messages(self) -> Iterator[AnyUpdate]:
         for error in _read_list(self._value, "errors"):
             refusal = GraphRefusal.from_error(error)
-            log.warning("whatsapp_reports_error", extra={"code": refusal.code, "reason": refusal.text})
+            log.warning("whatsapp_reports_error", extra={"code": refusal.code, "reason": refusal.reason})
         for message in _read_list(self._value, "messages"):
             try:
                 update = self._read_message(message)
