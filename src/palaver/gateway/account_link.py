@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
-from palaver.core.errors import LeaseLost, SendRejected
+from palaver.core.errors import LeaseLost
 from palaver.core.texts import edit_text
 from palaver.delivery.model import Capabilities, LinkingPrompt
 from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, Receipt
@@ -13,39 +13,37 @@ from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, Receipt
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from palaver.core.errors import SendRejected
     from palaver.core.source import Platform
     from palaver.delivery.accounts_table import Fence
     from palaver.delivery.adapter import Adapter
+    from palaver.delivery.outbox import Outbox
     from palaver.inbox import Inbox
     from palaver.sessions.delivery import AccountKey
-
-
-class SentMessages(Protocol):
-    """Takes reports about messages that were sent; each is named by its account and its key."""
-
-    async def confirm(self, account: AccountKey, key: str, message_id: str) -> None: ...
-
-    async def report_failed(self, account: AccountKey, key: str, error: SendRejected) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionEvents:
-    """Callbacks for what an adapter reports."""
-
-    on_connected: Callable[[], None]
-    on_linking: Callable[[LinkingPrompt], None]
-    on_message: Callable[[], None]  # a message was accepted
 
 
 class ConnectionLink:
     """The `AccountLink` of one connection. After it has ended, everything that is still sent through it is refused."""
 
-    def __init__(self, fence: Fence, inbox: Inbox, sent_messages: SentMessages, events: ConnectionEvents) -> None:
+    def __init__(
+        self,
+        adapter: Adapter,
+        fence: Fence,
+        inbox: Inbox,
+        outbox: Outbox,
+        *,
+        on_connected: Callable[[], None],
+        on_linking: Callable[[LinkingPrompt], None],
+        on_message: Callable[[], None],  # a message was accepted
+    ) -> None:
+        self.adapter = adapter
         self._fence = fence
         self._key = (fence.platform, fence.account)
         self._inbox = inbox
-        self._sent_messages = sent_messages
-        self._events = events
+        self._outbox = outbox
+        self._on_connected = on_connected
+        self._on_linking = on_linking
+        self._on_message = on_message
         self._is_open = True
 
     def close(self) -> None:
@@ -56,7 +54,7 @@ class ConnectionLink:
         update = replace(update, source=replace(update.source, account=self._fence.account))
         receipt = await self._inbox.accept(update, cursor=cursor, fence=self._fence)
         if isinstance(update, Inbound):
-            self._events.on_message()
+            self._on_message()
         return receipt
 
     async def load_cursor(self, name: str = "") -> str | None:
@@ -68,19 +66,19 @@ class ConnectionLink:
 
     async def confirm(self, key: str, message_id: str) -> None:
         self._check_open()
-        await self._sent_messages.confirm(self._key, key, message_id)
+        await self._outbox.confirm(self._key, key, message_id)
 
     async def report_failed(self, key: str, error: SendRejected) -> bool:
         self._check_open()
-        return await self._sent_messages.report_failed(self._key, key, error)
+        return await self._outbox.report_failed(self._key, key, error)
 
     def report_connected(self) -> None:
         if self._is_open:
-            self._events.on_connected()
+            self._on_connected()
 
     def report_linking(self, prompt: LinkingPrompt) -> None:
         if self._is_open:
-            self._events.on_linking(prompt)
+            self._on_linking(prompt)
 
     def _check_open(self) -> None:
         if not self._is_open:

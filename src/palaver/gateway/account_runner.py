@@ -22,13 +22,15 @@ from palaver.core.tasks import wait_for_event
 from palaver.core.texts import say
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
-from palaver.gateway.account_link import ConfiguredAccount, ConnectionEvents, ConnectionLink
+from palaver.gateway.account_link import ConfiguredAccount, ConnectionLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver.delivery.accounts_table import Fence
     from palaver.delivery.adapter import AccountInfo, Adapter
+    from palaver.delivery.outbox import Outbox
+    from palaver.inbox import Inbox
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.store import SessionStore
 
@@ -123,14 +125,6 @@ class ConnectionTiming:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """An adapter whose `run` runs, and the link that it was given."""
-
-    adapter: Adapter
-    link: ConnectionLink
-
-
-@dataclass(frozen=True, slots=True)
 class _PendingTest:
     """A test of the connection that an owner has asked for."""
 
@@ -150,19 +144,22 @@ class AccountRunner:
         account: ConfiguredAccount,
         leases: AccountLeases,
         clock: Clock,
+        inbox: Inbox,
+        outbox: Outbox,
         *,
-        make_link: Callable[[Fence, ConnectionEvents], ConnectionLink],
         on_change: Callable[[], None],
         timing: ConnectionTiming,
     ) -> None:
         self.account = account
         self._leases = leases
         self._clock = clock
-        self._make_link = make_link
+        self._inbox = inbox
+        self._outbox = outbox
         self._on_change = on_change  # called when the state has changed, and when the status was stored
         self._timing = timing
-        self._status = AccountStatus(state=AccountState.OFF, since=clock.now())
-        self._connection: Connection | None = None
+        # As this process sees it: off if another process runs the account.
+        self.status = AccountStatus(state=AccountState.OFF, since=clock.now())
+        self._link: ConnectionLink | None = None
         self._heard_at = 0.0  # by the monotonic clock: the last `report_connected`
         self._live_since: float | None = None  # by the monotonic clock
         self._failures = 0  # in a row
@@ -173,38 +170,33 @@ class AccountRunner:
         self._fields = {"platform": str(account.platform), "account": account.account}  # of log lines
 
     @property
-    def status(self) -> AccountStatus:
-        """The status as this process sees it; off if another process runs the account."""
-        return self._status
-
-    @property
     def has_problem(self) -> bool:
         """Whether the account is not connected although this process has tried."""
-        return self._failures > 0 and self._status.state is not AccountState.LIVE
+        return self._failures > 0 and self.status.state is not AccountState.LIVE
 
     @property
-    def connection(self) -> Connection | None:
-        """The running adapter: set before it is live, and until it is told to end."""
-        return self._connection
+    def link(self) -> ConnectionLink | None:
+        """The link of the running adapter: set before it is live, and until it is told to end."""
+        return self._link
 
     @property
     def live_adapter(self) -> Adapter | None:
         """The adapter to send with; None unless the account is live in this process."""
-        return self._connection.adapter if self._connection and self._status.state is AccountState.LIVE else None
+        return self._link.adapter if self._link and self.status.state is AccountState.LIVE else None
 
     def start_test(self, number: int) -> None:
         """Test the connection for a request that is stored, unless it was noted before or another process runs this.
 
         A live account signs in again. Otherwise it is connected now, and the outcome of that counts.
         """
-        last = self._status.last_test
-        if self._status.state is AccountState.OFF or (last is not None and number <= last.number):
+        last = self.status.last_test
+        if self.status.state is AccountState.OFF or (last is not None and number <= last.number):
             return
         if self._pending_test is not None:
             self._pending_test = replace(self._pending_test, number=number)  # one answer for all who wait
             return
         self._pending_test = _PendingTest(number, time.monotonic())
-        if self._status.state is AccountState.LINKING:
+        if self.status.state is AccountState.LINKING:
             self._finish_test()
         elif (adapter := self.live_adapter) is not None:
             self._test_task = asyncio.create_task(self._test_live(adapter), name=self._name_task("test"))
@@ -243,8 +235,8 @@ class AccountRunner:
 
     async def _run_with_lease(self, lease: AccountLease) -> None:
         """Keep the account connected while the lease is held, and give the lease back at the end."""
-        known = lease.status or self._status
-        self._status = replace(known, state=AccountState.CONNECTING, since=self._clock.now())
+        known = lease.status or self.status
+        self.status = replace(known, state=AccountState.CONNECTING, since=self._clock.now())
         self._pending_test = None
         connecting = asyncio.create_task(self._keep_connected(lease.fence), name=self._name_task("connection"))
         renewing = asyncio.create_task(self._keep_lease(lease), name=self._name_task("lease"))
@@ -256,7 +248,7 @@ class AccountRunner:
             self._set_state(AccountState.OFF)
             if is_closed:
                 with contextlib.suppress(StoreError):  # then it expires
-                    await self._leases.release(lease, self._status)
+                    await self._leases.release(lease, self.status)
         ended = [task for task in (renewing, connecting) if task.done() and not task.cancelled()]
         errors = [error for task in ended if (error := task.exception()) is not None]
         if errors:
@@ -267,7 +259,7 @@ class AccountRunner:
         while True:
             self._status_changed.clear()
             try:
-                await self._leases.renew(lease, self._status)
+                await self._leases.renew(lease, self.status)
             except StoreError as error:
                 log.warning("platform_account_lease_failed", extra={**self._fields, "error": str(error)})
                 if self._leases.is_expired(lease):
@@ -303,17 +295,22 @@ class AccountRunner:
         """Create an adapter, sign in, and run it until it ends; it is closed in any case."""
         async with asyncio.timeout(self._timing.probe):
             adapter = await self.account.create()
-        events = ConnectionEvents(
-            on_connected=self._mark_connected, on_linking=self._mark_linking, on_message=self._record_message_time
+        link = ConnectionLink(
+            adapter,
+            fence,
+            self._inbox,
+            self._outbox,
+            on_connected=self._mark_connected,
+            on_linking=self._mark_linking,
+            on_message=self._record_message_time,
         )
-        link = self._make_link(fence, events)
         try:
             await self._probe(adapter, self._timing.probe)
-            self._connection = Connection(adapter, link)
-            await self._run_adapter(adapter, link)
+            self._link = link
+            await self._run_adapter(link)
         finally:
             link.close()
-            self._connection = None
+            self._link = None
             if self._test_task is not None:
                 await self._end_task(self._test_task, self._timing.close)
             await self._close_adapter(adapter)
@@ -331,8 +328,8 @@ class AccountRunner:
                     seconds=f"{seconds:g}",
                 )
             ) from None
-        self._status = apply_account_info(self._status, info, self.account)
-        for warning in self._status.warnings:
+        self.status = apply_account_info(self.status, info, self.account)
+        for warning in self.status.warnings:
             log.warning("platform_account_warning", extra={**self._fields, "warning": warning})
 
     async def _test_live(self, adapter: Adapter) -> None:
@@ -352,13 +349,13 @@ class AccountRunner:
             self._on_change()
             self._status_changed.set()
 
-    async def _run_adapter(self, adapter: Adapter, link: ConnectionLink) -> None:
+    async def _run_adapter(self, link: ConnectionLink) -> None:
         """Run an adapter until it ends, or until it has been silent for too long."""
         self._heard_at = time.monotonic()
-        task = asyncio.create_task(adapter.run(link), name=self._name_task("adapter"))
+        task = asyncio.create_task(link.adapter.run(link), name=self._name_task("adapter"))
         try:
             while not task.done():
-                wait = self._heard_at + adapter.silence_seconds - time.monotonic()
+                wait = self._heard_at + link.adapter.silence_seconds - time.monotonic()
                 if wait <= 0:
                     self._set_state(AccountState.UNRESPONSIVE)
                     raise _Silence
@@ -393,27 +390,27 @@ class AccountRunner:
 
     def _mark_connected(self) -> None:
         self._heard_at = time.monotonic()
-        if self._status.state is not AccountState.LIVE:
-            was_linking = self._status.state is AccountState.LINKING
+        if self.status.state is not AccountState.LIVE:
+            was_linking = self.status.state is AccountState.LINKING
             self._live_since = time.monotonic()
             self._set_state(AccountState.LIVE)
             self._finish_test()
-            log.info("platform_account_live", extra={**self._fields, "name_there": self._status.name})
+            log.info("platform_account_live", extra={**self._fields, "name_there": self.status.name})
             is_testing = self._test_task is not None and not self._test_task.done()
             if was_linking and not is_testing and (adapter := self.live_adapter) is not None:
                 self._test_task = asyncio.create_task(self._learn_name(adapter), name=self._name_task("name"))
 
     def _mark_linking(self, prompt: LinkingPrompt) -> None:
         self._heard_at = time.monotonic()
-        if self._status.state is not AccountState.LINKING:
+        if self.status.state is not AccountState.LINKING:
             log.info("platform_account_waits_to_be_linked", extra=self._fields)
         self._set_state(AccountState.LINKING, prompt)
         self._finish_test()
 
     def _record_message_time(self) -> None:
         """Note the time. It is stored at once after a quiet while, otherwise with the next renewal of the lease."""
-        now, last = self._clock.now(), self._status.last_message_at
-        self._status = replace(self._status, last_message_at=now)
+        now, last = self._clock.now(), self.status.last_message_at
+        self.status = replace(self.status, last_message_at=now)
         if last is None or (now - last).total_seconds() > QUIET_SECONDS:
             self._status_changed.set()
 
@@ -432,7 +429,7 @@ class AccountRunner:
             )
         else:
             self._log_failure("platform_account_failed", error)
-        self._status = replace(self._status, error=words, error_at=self._clock.now())
+        self.status = replace(self.status, error=words, error_at=self._clock.now())
         self._set_state(state)
         self._finish_test(words)
         return pause
@@ -444,18 +441,18 @@ class AccountRunner:
             self._pending_test = None
             seconds = round(time.monotonic() - test.started_at, 3)
             last = ConnectionTest(number=test.number, finished_at=self._clock.now(), seconds=seconds, error=error)
-            self._status = replace(self._status, last_test=last)
+            self.status = replace(self.status, last_test=last)
             self._status_changed.set()
 
     def _log_failure(self, event: str, error: BaseException) -> None:
         log.error(event, extra=self._fields, exc_info=error)
 
     def _set_state(self, state: AccountState, linking: LinkingPrompt | None = None) -> None:
-        status = replace(self._status, state=state, linking=linking)
-        if state is not self._status.state:
+        status = replace(self.status, state=state, linking=linking)
+        if state is not self.status.state:
             status = replace(status, since=self._clock.now())
-        if status != self._status:
-            self._status = status
+        if status != self.status:
+            self.status = status
             self._on_change()
         self._status_changed.set()
 

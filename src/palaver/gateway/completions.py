@@ -51,31 +51,16 @@ _STORED_ROLES = frozenset({"system", "user", "assistant"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
-    """An image that came with the last message."""
-
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionCall:
     """One request for an answer."""
 
     earlier_messages: Sequence[Message]
     content: str  # of the last message
-    images: Sequence[Image] = ()
+    images: Sequence[bytes] = ()  # that came with it
     model: str | None = None  # None: the model of the conversation
     session_id: str | None = None
     conversation_name: str | None = None  # the caller's own name for the conversation
     idempotency_key: str | None = None  # two calls with the same key are one message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedCall:
-    """A call whose message is stored, and the conversation it is in."""
-
-    session_id: str
-    receipt: Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +81,14 @@ class Completions:
         self._engine = gateway.store.engine
         self._files = files
 
-    async def submit(self, caller: SignedInPerson, call: CompletionCall) -> AcceptedCall:
-        """Send the last message of a call to its conversation; it is stored durably when this returns."""
+    async def submit(self, caller: SignedInPerson, call: CompletionCall) -> tuple[str, Receipt]:
+        """Send the last message of a call to its conversation, and store it durably; return the id of that, too."""
         person = caller.person
         _check_call(call)
         if call.model is not None:
             check_model_choice(self._gateway.agent, self._gateway.rules, person.role, call.model)
         images = [
-            await self._files.receive(person.principal, f"image {number}", _stream_once(image.data))
+            await self._files.receive(person.principal, f"image {number}", _stream_once(image))
             for number, image in enumerate(call.images, 1)
         ]
         session = await self._engine.arun(Write(lambda tx: self._find_session(tx, person, call)))
@@ -118,7 +103,7 @@ class Completions:
                 busy_policy=BusyPolicy.QUEUE,
             )
         )
-        return AcceptedCall(session_id=receipt.session_id or session.id, receipt=receipt)
+        return receipt.session_id or session.id, receipt
 
     # -- finding the conversation --------------------------------------------------------------------------
 
@@ -152,14 +137,13 @@ class Completions:
     # -- the answer ----------------------------------------------------------------------------------------
 
     async def stream_answer(
-        self, person: Person, accepted: AcceptedCall
+        self, person: Person, session_id: str, receipt: Receipt
     ) -> AsyncGenerator[str | CompletionResult, None]:
         """Yield pieces of the answer, then its result. The agent answers whether or not the caller keeps listening."""
-        receipt = accepted.receipt
         if receipt.turn_id is None or receipt.seq is None:
             raise InvalidInput("This message gets no answer of its own.")
         stream = AnswerTextStream(receipt.seq)
-        follow = self._gateway.feed.follow(person.principal, accepted.session_id, after=receipt.seq - 1)
+        follow = self._gateway.feed.follow(person.principal, session_id, after=receipt.seq - 1)
         async with contextlib.aclosing(follow) as items:
             async for item in items:
                 match item:

@@ -130,8 +130,7 @@ class Gateway:
             store,
             self.feed,
             self.inbox,
-            sent_messages=self.outbox,
-            on_change=self.outbox.wake,
+            outbox=self.outbox,
             timing=timing,
         )
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +22,7 @@ from palaver.inbox.registry import REGISTRY
 from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from palaver.delivery.adapter import AccountLink
 
@@ -172,26 +171,18 @@ log = logging.getLogger(__name__)
 ACCEPT_SECONDS: Final = 15.0  # for one request; platforms do not wait much longer
 
 
-@dataclass(slots=True)
-class _ChatLock:
-    """The lock of a chat, and how many requests use it or wait for it."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
 class WebhookIntake:
     """Accepts what arrives at the webhook of one adapter."""
 
     def __init__(self, on_accepted: OnAccepted | None = None) -> None:
         self._on_accepted = on_accepted
         self._tasks: set[asyncio.Task[None]] = set()
-        self._chat_locks: dict[str, _ChatLock] = {}
+        self._last_in_chat: dict[str, asyncio.Task[None]] = {}
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being accepted."""
-        return not self._tasks and not self._chat_locks
+        return not self._tasks
 
     async def accept(self, link: AccountLink, updates: Sequence[AnyUpdate], *, cursor: Cursor | None = None) -> bool:
         """Accept the updates of a request; return False if it takes too long.
@@ -206,10 +197,7 @@ class WebhookIntake:
             return True
         if self._tasks or len(chats) > 1:
             cursor = None
-        tasks = {asyncio.create_task(self._accept_chat(link, own, cursor)) for own in chats.values()}
-        self._tasks |= tasks
-        for task in tasks:
-            task.add_done_callback(self._end_task)
+        tasks = {self._start(link, chat_id, own, cursor) for chat_id, own in chats.items()}
         done, pending = await asyncio.wait(tasks, timeout=ACCEPT_SECONDS)
         errors = [error for task in done if not task.cancelled() and (error := task.exception()) is not None]
         if errors:
@@ -220,26 +208,35 @@ class WebhookIntake:
         """Stop accepting. The platform sends again what is not stored."""
         await cancel_tasks(self._tasks)
 
-    def _end_task(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.info("webhook_update_not_accepted", extra={"reason": repr(error)})
+    def _start(
+        self, link: AccountLink, chat_id: str, updates: Sequence[AnyUpdate], cursor: Cursor | None
+    ) -> asyncio.Task[None]:
+        """Accept the updates of a chat, after those of earlier requests."""
 
-    async def _accept_chat(self, link: AccountLink, updates: Sequence[AnyUpdate], cursor: Cursor | None) -> None:
-        async with self._lock_chat(updates[0].source.chat_id):
-            for update in updates:
-                receipt = await link.accept(update, cursor=cursor if update is updates[-1] else None)
-                if self._on_accepted is not None:
-                    await self._on_accepted(update, receipt)
+        def end(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if self._last_in_chat.get(chat_id) is task:
+                del self._last_in_chat[chat_id]
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.info("webhook_update_not_accepted", extra={"reason": repr(error)})
 
-    @asynccontextmanager
-    async def _lock_chat(self, chat_id: str) -> AsyncIterator[None]:
-        lock = self._chat_locks.setdefault(chat_id, _ChatLock())
-        lock.users += 1
-        try:
-            async with lock.lock:
-                yield
-        finally:
-            lock.users -= 1
-            if not lock.users:
-                del self._chat_locks[chat_id]
+        previous = self._last_in_chat.get(chat_id)
+        task = asyncio.create_task(self._accept_chat(link, updates, cursor, previous))
+        self._tasks.add(task)
+        self._last_in_chat[chat_id] = task
+        task.add_done_callback(end)
+        return task
+
+    async def _accept_chat(
+        self,
+        link: AccountLink,
+        updates: Sequence[AnyUpdate],
+        cursor: Cursor | None,
+        previous: asyncio.Task[None] | None,
+    ) -> None:
+        if previous is not None:
+            await asyncio.wait({previous})
+        for update in updates:
+            receipt = await link.accept(update, cursor=cursor if update is updates[-1] else None)
+            if self._on_accepted is not None:
+                await self._on_accepted(update, receipt)

@@ -16,11 +16,9 @@ from palaver.core.tasks import cancel_tasks
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.health import list_live_platforms
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
-from palaver.gateway.account_link import ConfiguredAccount, ConnectionLink, SentMessages
 from palaver.gateway.account_runner import (
     AccountLeases,
     AccountRunner,
-    Connection,
     ConnectionTiming,
     apply_account_info,
     describe_connection_error,
@@ -32,75 +30,21 @@ if TYPE_CHECKING:
     from palaver.core.source import Platform
     from palaver.delivery.accounts_table import AccountRow
     from palaver.delivery.adapter import AccountInfo, Adapter, WebhookRequest, WebhookResponse
+    from palaver.delivery.outbox import Outbox
+    from palaver.gateway.account_link import ConfiguredAccount, ConnectionLink
     from palaver.inbox import Inbox
     from palaver.live.feed import Feed
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.store import SessionStore
 
 
-MIN_INTERVAL_SECONDS = 1.0  # between two reads
+MIN_INTERVAL_SECONDS = 1.0  # between two reads of what is connected
 EXPIRY_SECONDS = 15.0  # a killed process writes nothing: while something is connected, it is read again after this time
 IDLE_SECONDS = 600.0
-
-log = logging.getLogger(__name__)
-
-
-class ConnectedPlatforms:
-    """Knows which platforms are live, in this process or in another one on the same database."""
-
-    def __init__(self, store: SessionStore, feed: Feed, on_test_request: Callable[[AccountKey, int], None]) -> None:
-        self._store = store
-        self._feed = feed
-        self._on_test_request = on_test_request  # account, number of its latest test; again after every read
-        self.platforms: frozenset[Platform] = frozenset()
-        self._wake_event = asyncio.Event()
-        self._remove_listener: Callable[[], None] = lambda: None
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Read what is connected now, and follow the changes."""
-        await self._refresh()
-        self._remove_listener = self._feed.add_change_listener(self._handle_change)
-        self._task = asyncio.create_task(self._run(), name="palaver-connected-platforms")
-
-    async def stop(self) -> None:
-        self._remove_listener()
-        self._remove_listener = lambda: None
-        if self._task is not None:
-            await cancel_tasks([self._task])
-        self.platforms = frozenset()
-
-    def wake(self) -> None:
-        """Read it again soon: this process has changed something."""
-        self._wake_event.set()
-
-    def _handle_change(self, session_numbers: frozenset[int] | None) -> None:
-        if not session_numbers:  # changes of conversations are none of an account
-            self._wake_event.set()
-
-    async def _run(self) -> None:
-        await run_poll_loop(
-            self._poll,
-            self._wake_event,
-            is_stopped=lambda: False,
-            log=log,
-            failure_event="connected_platforms_not_read",
-        )
-
-    async def _poll(self) -> float:
-        await self._refresh()
-        await asyncio.sleep(MIN_INTERVAL_SECONDS)
-        return EXPIRY_SECONDS if self.platforms else IDLE_SECONDS
-
-    async def _refresh(self) -> None:
-        rows = await self._store.engine.arun(Read(platform_accounts.list_accounts, is_quick=True))
-        self.platforms = list_live_platforms(rows, self._store.clock.now())
-        for row in rows:
-            self._on_test_request((row.platform, row.account), row.test_no)
-
-
 WEBHOOK_SECONDS = 30.0  # for one request
 STOP_SECONDS = 30.0  # for closing all accounts, which happens at once
+
+log = logging.getLogger(__name__)
 
 
 class Supervisor:
@@ -113,17 +57,19 @@ class Supervisor:
         feed: Feed,
         inbox: Inbox,
         *,
-        sent_messages: SentMessages,
-        on_change: Callable[[], None] = lambda: None,
+        outbox: Outbox,
         timing: ConnectionTiming | None = None,
     ) -> None:
         self._timing = timing or ConnectionTiming()
         self._leases = AccountLeases(store, self._timing.lease)
-        self._clock = store.clock
+        self._store = store
+        self._feed = feed
         self._inbox = inbox
-        self._sent_messages = sent_messages
-        self._on_change = on_change  # called when an account has become live, or is no longer
-        self._connected = ConnectedPlatforms(store, feed, self._start_test)
+        self._outbox = outbox
+        self._stored_platforms: frozenset[Platform] = frozenset()  # live, as all processes have stored it
+        self._read_event = asyncio.Event()  # something may have changed
+        self._remove_listener: Callable[[], None] = lambda: None
+        self._reading: asyncio.Task[None] | None = None
         self._runners: dict[AccountKey, AccountRunner] = {
             account.key: self._make_runner(account) for account in accounts
         }
@@ -139,7 +85,7 @@ class Supervisor:
     @property
     def platforms(self) -> frozenset[Platform]:
         """The platforms with an account that is live in some process on this database."""
-        return self._connected.platforms | {platform for platform, _ in self.list_live_adapters()}
+        return self._stored_platforms | {platform for platform, _ in self.list_live_adapters()}
 
     def list_live_adapters(self) -> Mapping[AccountKey, Adapter]:
         """Return the adapters to send with: those of accounts that are live in this process."""
@@ -152,7 +98,9 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start to connect. It waits for no platform."""
-        await self._connected.start()
+        await self._read_accounts()
+        self._remove_listener = self._feed.add_change_listener(self._handle_stored_change)
+        self._reading = asyncio.create_task(self._keep_reading(), name="palaver-connected-platforms")
         self._has_started = True
         for runner in self._runners.values():
             self._start_runner(runner)
@@ -161,7 +109,11 @@ class Supervisor:
         """Close all accounts and give their leases back, within a bounded time."""
         self._has_started = False
         await self._end_tasks(list(self._tasks.values()))
-        await self._connected.stop()
+        self._remove_listener()
+        self._remove_listener = lambda: None
+        if self._reading is not None:
+            await cancel_tasks([self._reading])
+        self._stored_platforms = frozenset()
 
     async def replace_accounts(self, accounts: Sequence[ConfiguredAccount]) -> None:
         """Run these accounts: start new ones, close those that are gone, connect those again whose settings differ.
@@ -192,8 +144,9 @@ class Supervisor:
         return AccountRunner(
             account,
             self._leases,
-            self._clock,
-            make_link=lambda fence, events: ConnectionLink(fence, self._inbox, self._sent_messages, events),
+            self._store.clock,
+            self._inbox,
+            self._outbox,
             on_change=self._handle_change,
             timing=self._timing,
         )
@@ -211,12 +164,37 @@ class Supervisor:
                 log.error("platform_account_stuck", extra={"task": task.get_name()})
 
     def _handle_change(self) -> None:
-        self._connected.wake()
-        self._on_change()
+        self._read_event.set()
+        self._outbox.wake()
 
-    def _start_test(self, key: AccountKey, number: int) -> None:
-        if number and key in self._runners:
-            self._runners[key].start_test(number)
+    # -- what is connected, in this process or in another one on the same database ---------------------------
+
+    def _handle_stored_change(self, session_numbers: frozenset[int] | None) -> None:
+        if not session_numbers:  # changes of conversations are none of an account
+            self._read_event.set()
+
+    async def _keep_reading(self) -> None:
+        await run_poll_loop(
+            self._poll,
+            self._read_event,
+            is_stopped=lambda: False,
+            log=log,
+            failure_event="connected_platforms_not_read",
+        )
+
+    async def _poll(self) -> float:
+        await self._read_accounts()
+        await asyncio.sleep(MIN_INTERVAL_SECONDS)
+        return EXPIRY_SECONDS if self._stored_platforms else IDLE_SECONDS
+
+    async def _read_accounts(self) -> None:
+        """Learn what is live, and start the tests that owners have asked for."""
+        rows = await self._store.engine.arun(Read(platform_accounts.list_accounts, is_quick=True))
+        self._stored_platforms = list_live_platforms(rows, self._store.clock.now())
+        for row in rows:
+            runner = self._runners.get((row.platform, row.account))
+            if runner is not None and row.test_no:
+                runner.start_test(row.test_no)
 
     # -- webhooks ------------------------------------------------------------------------------------------
 
@@ -225,29 +203,29 @@ class Supervisor:
 
         Raises NotFound if there is no such account or it has no webhook, AccountNotConnected while it cannot receive.
         """
-        return self._find_connection(platform, account).adapter.max_webhook_bytes
+        return self._find_link(platform, account).adapter.max_webhook_bytes
 
     async def handle_webhook(self, platform: str, account: str, request: WebhookRequest) -> WebhookResponse:
         """Let the adapter of an account answer a request to its webhook. Raises like `get_max_webhook_bytes`."""
-        connection = self._find_connection(platform, account)
+        link = self._find_link(platform, account)
         fields = {"platform": platform, "account": account}
         try:
             async with asyncio.timeout(WEBHOOK_SECONDS):
-                return await connection.adapter.handle_webhook(connection.link, request)
+                return await link.adapter.handle_webhook(link, request)
         except (LeaseLost, StoreError, TimeoutError) as error:  # nothing was stored: the platform sends it again
             log.warning("webhook_not_handled", extra={**fields, "error": type(error).__name__})
             raise AccountNotConnected from error
 
-    def _find_connection(self, platform: str, account: str) -> Connection:
+    def _find_link(self, platform: str, account: str) -> ConnectionLink:
         key = next((key for key in self._runners if key == (platform, account)), None)
         if key is None:
             raise NotFound
-        connection = self._runners[key].connection
-        if connection is None:
+        link = self._runners[key].link
+        if link is None:
             raise AccountNotConnected
-        if not connection.adapter.max_webhook_bytes:
+        if not link.adapter.max_webhook_bytes:
             raise NotFound
-        return connection
+        return link
 
 
 # Tests the connection of an account when an owner asks for it, and says how it went.

@@ -28,15 +28,13 @@ from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.core.wire import Doc, TypedDict
 from palaver.gateway.completions import (
-    AcceptedCall,
     CompletionCall,
     CompletionResult,
     Completions,
-    Image,
     has_agent_answer,
     parse_message,
 )
-from palaver.sessions.inbound import Outcome
+from palaver.sessions.inbound import Outcome, Receipt
 from palaver.sessions.turn import TurnState
 from palaver.sessions.usage import TurnUsage
 from palaver.web import errors
@@ -306,15 +304,15 @@ async def openai_create_chat_completion(
     client disconnects, the agent still finishes the answer and stores it in the conversation.
     """
     completions = state.completions
-    accepted = await completions.submit(caller, _build_call(body, x_palaver_session, idempotency_key))
-    if accepted.receipt.outcome is Outcome.REJECTED:
-        facts = accepted.receipt.facts or {}
+    session_id, receipt = await completions.submit(caller, _build_call(body, x_palaver_session, idempotency_key))
+    if receipt.outcome is Outcome.REJECTED:
+        facts = receipt.facts or {}
         is_forbidden = facts.get("error") in {NotAllowed().code, OwnerRequired().code}
         error = NotAllowed if is_forbidden else RequestRejected
-        raise error(accepted.receipt.reply or "The message was rejected.", **facts)
-    encoder = _AnswerEncoder(body.model, accepted.session_id)
-    headers = {SESSION_HEADER: accepted.session_id}
-    answer = _stream_answer(completions, caller, accepted)
+        raise error(receipt.reply or "The message was rejected.", **facts)
+    encoder = _AnswerEncoder(body.model, session_id)
+    headers = {SESSION_HEADER: session_id}
+    answer = _stream_answer(completions, caller, session_id, receipt)
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         stream = EventStream(
@@ -354,7 +352,7 @@ def _build_call(body: ChatCompletionRequest, session_header: str | None, key: st
     )
 
 
-def _parse_content(content: str | list[dict[str, Any]] | None) -> tuple[str, list[Image]]:
+def _parse_content(content: str | list[dict[str, Any]] | None) -> tuple[str, list[bytes]]:
     texts, images = [], []
     for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or []:
         match part:
@@ -370,13 +368,13 @@ def _parse_content(content: str | list[dict[str, Any]] | None) -> tuple[str, lis
     return text, images
 
 
-def _parse_image(url: str) -> Image:
+def _parse_image(url: str) -> bytes:
     """Decode an image embedded in the request. URLs are never fetched: a caller could reach our network with them."""
     head, _, data = url.partition(",")
     if not head.startswith(_DATA_URL_PREFIX) or not head.endswith(";base64"):
         raise InvalidInput("messages: send images as base64 data: URLs. Other URLs are not supported.")
     try:
-        return Image(data=base64.b64decode(data, validate=True))
+        return base64.b64decode(data, validate=True)
     except binascii.Error:
         raise InvalidInput("messages: an image is not valid base64.") from None
 
@@ -385,14 +383,14 @@ def _parse_image(url: str) -> Image:
 
 
 async def _stream_answer(
-    completions: Completions, caller: SignedInPerson, accepted: AcceptedCall
+    completions: Completions, caller: SignedInPerson, session_id: str, receipt: Receipt
 ) -> AsyncGenerator[str | CompletionResult, None]:
     """Yield the text of the agent's answer as it grows, or Palaver's own reply to a command, and then how it ended."""
-    if not has_agent_answer(accepted.receipt):
-        yield accepted.receipt.reply or ""
-        yield CompletionResult(text=accepted.receipt.reply or "", turn=None, usage=TurnUsage())
+    if not has_agent_answer(receipt):
+        yield receipt.reply or ""
+        yield CompletionResult(text=receipt.reply or "", turn=None, usage=TurnUsage())
         return
-    async with contextlib.aclosing(completions.stream_answer(caller.person, accepted)) as items:
+    async with contextlib.aclosing(completions.stream_answer(caller.person, session_id, receipt)) as items:
         async for item in items:
             yield item
 
