@@ -42,9 +42,8 @@ from palaver.transfer.readers.hermes.folding import (
     plan_conversation,
     read_planned,
 )
-from palaver.transfer.readers.hermes.jobs import convert_origin, convert_row
 from palaver.transfer.readers.hermes.records import Record, clean_text, split_sender, sum_usage, to_datetime
-from palaver.transfer.readers.hermes.state_database import Chain, Route, parse_stored_json
+from palaver.transfer.readers.hermes.state_database import Chain, Route, convert_origin, convert_row, parse_stored_json
 from palaver.transfer.readers.hermes.transcripts import (
     WebuiSession,
     open_snapshot,
@@ -135,7 +134,7 @@ class ConversationReader:
             parent_origin_id=self._find_parent(page),
             model=(route.model if route else "") or model or None,
             provider=(route.provider if route else "") or provider or None,
-            profile=home.profile or (profile if profile != "default" else None) or None,
+            profile=home.folder.profile or (profile if profile != "default" else None) or None,
             personality=_read_text(page.get("personality")),
             workspace=_read_text(page.get("workspace")) or _read_text(last.get("cwd")),
             usage=sum_usage(origin_id, self._list_usage(page), route.last_prompt_tokens if route else 0),
@@ -143,27 +142,27 @@ class ConversationReader:
         )
 
     def _find_copies(self, session_id: str) -> list[Copy]:
-        home = self._home
+        home, zone, make_name = self._home, self._home.folder.zone, self._home.folder.make_name
         copies = []
         if home.database is not None and session_id in home.lineage.links:
             database = home.database
             self._rows.append(database.read_session(session_id))
             copies.append(Copy(database.name, lambda: database.open_records(session_id)))
         if path := home.transcripts.get(session_id):
-            name = home.make_name(path)
-            copies.append(Copy(name, lambda: open_transcript(path, name, home.zone), has_local_times=True))
+            name = make_name(path)
+            copies.append(Copy(name, lambda: open_transcript(path, name, zone), has_local_times=True))
         if page_path := home.pages.get(session_id):
-            page = read_webui_session(page_path, home.make_name(page_path), home.zone)
+            page = read_webui_session(page_path, make_name(page_path), zone)
             if isinstance(page, ImportProblem):
                 self._problems.append(page)
             else:
                 self._pages.append(page)
                 with_summary = bool(page.summary) and not _has_summary(copies)
-                copies.append(Copy(page.name, lambda: open_webui_records(page, home.zone, with_summary=with_summary)))
+                copies.append(Copy(page.name, lambda: open_webui_records(page, zone, with_summary=with_summary)))
         if not copies and (snapshot := home.snapshots.get(session_id)):
-            snapshot_name = home.make_name(snapshot)
+            snapshot_name = make_name(snapshot)
             copies.append(
-                Copy(snapshot_name, lambda: open_snapshot(snapshot, snapshot_name, home.zone), has_local_times=True)
+                Copy(snapshot_name, lambda: open_snapshot(snapshot, snapshot_name, zone), has_local_times=True)
             )
         return copies
 
@@ -188,7 +187,7 @@ class ConversationReader:
         return MessageRules(
             has_senders=source is not None and self._is_shared(source),
             sender_ids=sender_ids,
-            upload_folder=self._home.folder / "webui" / "attachments",
+            upload_folder=self._home.folder.path / "webui" / "attachments",
         )
 
     def _is_shared(self, source: SessionSource) -> bool:
@@ -198,7 +197,7 @@ class ConversationReader:
         keys = [key for row in self._rows if (key := as_text(row["session_key"]))]
         if keys and source.participant:
             return not keys[-1].endswith(f":{source.participant}")
-        settings = self._home.settings
+        settings = self._home.folder.settings
         return not (settings.thread_sessions_per_user if source.thread_id else settings.group_sessions_per_user)
 
     def _find_title(self) -> str:

@@ -1,34 +1,27 @@
-"""The folder of Hermes, or of one of its profiles: which conversations are in it, and where each is stored."""
+"""The conversations in a folder of Hermes, where each is stored, who was allowed to talk to it, and home channels."""
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from palaver.core.errors import InvalidInput, InvalidSource
+from palaver.core.errors import InvalidSource
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.jobs.schedule import load_zone
-from palaver.transfer.imported import ImportedAccount, ImportedHomeChannel, ImportProblem
-from palaver.transfer.reader_kit.values import (
-    as_dict,
-    as_id,
-    as_list,
-    as_text,
-    is_plain,
-    read_json_file,
-    read_text_file,
-)
-from palaver.transfer.readers.hermes.jobs import convert_chat_id, convert_origin, convert_platform
+from palaver.transfer.imported import ImportedAccount, ImportedHomeChannel
+from palaver.transfer.reader_kit.values import as_dict, as_id, as_text, is_plain
 from palaver.transfer.readers.hermes.records import read_seconds
 from palaver.transfer.readers.hermes.state_database import (
     Chain,
     Lineage,
     Route,
     StateDatabase,
+    convert_chat_id,
+    convert_origin,
+    convert_platform,
     open_state_database,
     read_lineage,
     read_routes,
@@ -36,177 +29,40 @@ from palaver.transfer.readers.hermes.state_database import (
 from palaver.transfer.readers.hermes.transcripts import UnreadableObject, read_members, read_projects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from datetime import tzinfo
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from palaver.transfer.readers.hermes.folder import HermesFolder, HomeChat
 
-_MAX_FILE_CHARS: Final = 4_000_000
-_LINE = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Z][A-Z0-9_]{2,80})\s*=\s*(?P<value>.*)")
-_PLATFORM_SETTING = re.compile(
-    r"(?P<platform>[A-Z][A-Z0-9_]*?)_(?P<kind>ALLOWED_USERS|HOME_(?:CHANNEL|ROOM|ADDRESS))(?P<part>_NAME|_THREAD_ID)?"
-)
-_PLATFORM_NAMES: Final = {"qq": "qqbot"}
 
 _DATED_ID = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class HomeChat:
-    platform: str
-    chat_id: str
-    name: str = ""
-    thread_id: str = ""
-
-
-@dataclass(slots=True)
-class HermesSettings:
-    timezone: str = ""
-    group_sessions_per_user: bool = True
-    thread_sessions_per_user: bool = False
-    homes: dict[str, HomeChat] = field(default_factory=dict)  # by platform
-    allowed: list[ImportedAccount] = field(default_factory=list)  # without a platform: on every one
-    problems: list[ImportProblem] = field(default_factory=list)
-
-
-def read_settings(folder: Path, make_name: Callable[[Path], str]) -> HermesSettings:
-    """Read the three files; what the first of them says wins, as in Hermes."""
-    settings = HermesSettings()
-
-    def read_text(path: Path) -> str:
-        return read_text_file(path, make_name(path), settings.problems, _MAX_FILE_CHARS) or ""
-
-    _apply_environment(settings, read_text(folder / ".env"))
-    for file_name, parse in (("config.yaml", _parse_yaml), ("gateway.json", _parse_json)):
-        text = read_text(folder / file_name)
-        document = parse(text, make_name(folder / file_name), settings) if text.strip() else {}
-        _apply_document(settings, document)
-    return settings
-
-
-def _apply_environment(settings: HermesSettings, text: str) -> None:
-    chats: dict[str, dict[str, str]] = {}
-    for name, value in _read_variables(text):
-        if name == "HERMES_TIMEZONE":
-            settings.timezone = value
-        elif match := _PLATFORM_SETTING.fullmatch(name):
-            platform = _PLATFORM_NAMES.get(match["platform"].lower(), match["platform"].lower())
-            if match["kind"] == "ALLOWED_USERS":
-                platform = "" if platform == "gateway" else platform.removesuffix("_group")
-                settings.allowed += [ImportedAccount(platform=platform, user_id=user) for user in _split(value)]
-            else:
-                chats.setdefault(platform, {})[match["part"] or ""] = value
-    for platform, parts in chats.items():
-        if parts.get(""):
-            settings.homes[platform] = HomeChat(
-                platform, parts[""], parts.get("_NAME", ""), parts.get("_THREAD_ID", "")
-            )
-
-
-def _read_variables(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        match = _LINE.fullmatch(line)
-        if match is None or not (match["name"] == "HERMES_TIMEZONE" or _PLATFORM_SETTING.fullmatch(match["name"])):
-            continue
-        value = match["value"].strip()
-        if value[:1] in {'"', "'"}:
-            value = value[1:].partition(value[0])[0]
-        else:
-            value = value.partition(" #")[0].strip()
-        yield match["name"], value
-
-
-def _parse_yaml(text: str, name: str, settings: HermesSettings) -> dict[str, Any]:
-    import yaml
-
-    try:
-        return as_dict(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{name}, line {mark.line + 1}" if mark else name
-        settings.problems.append(ImportProblem(where=where, what="This is not valid YAML; its settings are left out."))
-        return {}
-
-
-def _parse_json(text: str, name: str, settings: HermesSettings) -> dict[str, Any]:
-    try:
-        return as_dict(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", 1)
-        settings.problems.append(
-            ImportProblem(where=f"{name}, line {line}", what="This is not valid JSON; its settings are left out.")
-        )
-        return {}
-
-
-def _apply_document(settings: HermesSettings, document: dict[str, Any]) -> None:
-    gateway = as_dict(document.get("gateway"))
-    merged = {**gateway, **document}
-    settings.timezone = settings.timezone or as_text(merged.get("timezone")).strip()
-    if isinstance(value := merged.get("group_sessions_per_user"), bool):
-        settings.group_sessions_per_user = value
-    if isinstance(value := merged.get("thread_sessions_per_user"), bool):
-        settings.thread_sessions_per_user = value
-    for platform, section in as_dict(merged.get("platforms")).items():
-        if isinstance(platform, str):
-            _apply_platform(settings, platform.lower(), as_dict(section))
-
-
-def _apply_platform(settings: HermesSettings, platform: str, section: dict[str, Any]) -> None:
-    extra = {**as_dict(section.get("extra")), **section}
-    home = as_dict(section.get("home_channel"))
-    if (chat_id := as_id(home.get("chat_id"))) and platform not in settings.homes:
-        settings.homes[platform] = HomeChat(platform, chat_id, as_text(home.get("name")), as_id(home.get("thread_id")))
-    for key, is_admin in (("allow_from", False), ("allow_admin_from", True), ("group_allow_admin_from", True)):
-        settings.allowed += [
-            ImportedAccount(platform=platform, user_id=user, is_owner=is_admin) for user in _read_users(extra.get(key))
-        ]
-
-
-def _read_users(value: object) -> Iterable[str]:
-    return _split(value) if isinstance(value, str) else [user for item in as_list(value) if (user := as_id(item))]
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-# ---- the folder ----------------------------------------------------------------------------------------------------
-
-
 class HermesHome:
-    def __init__(self, folder: Path, root: Path, profile: str) -> None:
+    def __init__(self, folder: HermesFolder) -> None:
         self.folder = folder
-        self.root = root  # the folder of the import
-        self.profile = profile
-        self.settings = read_settings(folder, self.make_name)
-        self.problems = problems = self.settings.problems
-        self.zone = _load_zone(self.settings, problems)  # None: of this machine
-        database_path, sessions = folder / "state.db", folder / "sessions"
-        self.database = _open_database(database_path, self.make_name(database_path), self.zone, problems)
+        sessions, page = folder.path / "sessions", folder.path / "webui"
+        self.database = _open_database(folder)
         self.transcripts = _list_files(sessions, ".jsonl")
         self.snapshots = {
             name.removeprefix("session_"): path
             for name, path in _list_files(sessions, ".json").items()
             if name.startswith("session_")
         }
-        self.pages = _list_files(folder / "webui" / "sessions", ".json")
-        self.lineage = _read_lineage(self.database, frozenset(self.pages), problems)
-        self.projects = read_projects(folder / "webui" / "projects.json", self.make_name, problems)
-        self.routes = read_routes(self.database, sessions / "sessions.json", self.make_name, problems)
+        self.pages = _list_files(page / "sessions", ".json")
+        self.lineage = read_lineage(self._read_links(), frozenset(self.pages))
+        self.projects = read_projects(folder)
+        self.routes = read_routes(folder, self.database)
         # The chats of sessions that a route names.
         self.origins = {route.session_id: route.origin for route in self.routes.values()}
         # The conversations that chats are on, by their first session.
         self.current = find_current(self.lineage, self.routes)
         if self.lineage.delegate_count:
             what = f"Sub-agent sessions are left out, as in Hermes' own lists: {self.lineage.delegate_count}."
-            problems.append(ImportProblem(where=self.make_name(database_path), what=what))
-
-    def make_name(self, path: Path) -> str:
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+            folder.report(folder.path / "state.db", what)
 
     def make_origin_id(self, session_id: str) -> str:
-        return f"{self.profile}/{session_id}" if self.profile else session_id
+        return f"{self.folder.profile}/{session_id}" if self.folder.profile else session_id
 
     def list_chains(self) -> list[Chain]:
         """Return all conversations: those of the database, and those that are only in files."""
@@ -214,8 +70,9 @@ class HermesHome:
         only_files = {*self.transcripts, *self.snapshots, *self.pages} - known.keys()
         return [*self.lineage.chains, *(Chain([each], self._find_start(each)) for each in sorted(only_files))]
 
-    def list_chats(self) -> dict[tuple[str, str], SessionSource]:
-        """Return the chats of the routes, by platform and id, and threads by their own ids."""
+    @cached_property
+    def chats(self) -> dict[tuple[str, str], SessionSource]:
+        """The chats of the routes, by platform and id, and threads by their own ids."""
         chats: dict[tuple[str, str], SessionSource] = {}
         for route in self.routes.values():
             with suppress(InvalidSource):
@@ -225,17 +82,39 @@ class HermesHome:
                         chats[str(source.platform), source.thread_id] = source
         return chats
 
+    @cached_property
+    def home_channels(self) -> list[ImportedHomeChannel]:
+        """The home channel of each platform, as the chat that is known from conversations, if it is."""
+        channels = []
+        for name, chat in self.folder.settings.homes.items():
+            try:
+                source = _build_home_channel(convert_platform(name), chat, self.chats)
+                channels.append(ImportedHomeChannel(source=source))
+            except InvalidSource as error:
+                self.folder.report(f"home channel of {name}", error)
+        return channels
+
+    def _read_links(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        if self.database is not None:
+            try:
+                rows.extend(self.database.list_links())
+            except InvalidForeignDatabase as error:
+                self.folder.report(self.database.name, error)
+        return rows
+
     def _find_start(self, session_id: str) -> float:
         """Return when a conversation began that the database does not know."""
+        zone = self.folder.zone
         if page := self.pages.get(session_id):
             with suppress(UnreadableObject, OSError):
                 for key, value in read_members(page, ("messages",)):
-                    if key == "created_at" and (seconds := read_seconds(value, self.zone)):
+                    if key == "created_at" and (seconds := read_seconds(value, zone)):
                         return seconds
                     if key == "messages":
                         break
         if dated := _DATED_ID.match(session_id):
-            seconds = read_seconds("{}-{}-{}T{}:{}:{}".format(*dated.groups()), self.zone)
+            seconds = read_seconds("{}-{}-{}T{}:{}:{}".format(*dated.groups()), zone)
             if seconds:
                 return seconds
         path = self.transcripts.get(session_id) or self.snapshots.get(session_id) or self.pages[session_id]
@@ -260,39 +139,18 @@ def find_current(lineage: Lineage, routes: dict[str, Route]) -> dict[str, Route 
     return current
 
 
-def _load_zone(settings: HermesSettings, problems: list[ImportProblem]) -> tzinfo | None:
-    if not settings.timezone:
-        return None
-    try:
-        return load_zone(settings.timezone)
-    except InvalidInput:
-        what = f"{settings.timezone!r} is not a time zone; the one of this machine is used."
-        problems.append(ImportProblem(where="timezone", what=what))
-        settings.timezone = ""
-        return None
-
-
-def _open_database(path: Path, name: str, zone: tzinfo | None, problems: list[ImportProblem]) -> StateDatabase | None:
+def _open_database(folder: HermesFolder) -> StateDatabase | None:
+    path = folder.path / "state.db"
     if not path.exists():
         return None
     if not is_plain(path):
-        problems.append(ImportProblem(where=name, what="The file cannot be read: it is a link."))
+        folder.report(path, "The file cannot be read: it is a link.")
         return None
     try:
-        return open_state_database(path, name, zone)
+        return open_state_database(path, folder.make_name(path), folder.zone)
     except InvalidForeignDatabase as error:
-        problems.append(ImportProblem(where=name, what=str(error)))
+        folder.report(path, error)
         return None
-
-
-def _read_lineage(database: StateDatabase | None, page_ids: frozenset[str], problems: list[ImportProblem]) -> Lineage:
-    rows: list[dict[str, Any]] = []
-    if database is not None:
-        try:
-            rows.extend(database.list_links())
-        except InvalidForeignDatabase as error:
-            problems.append(ImportProblem(where=database.name, what=str(error)))
-    return read_lineage(rows, page_ids)
 
 
 def _list_files(folder: Path, ending: str) -> dict[str, Path]:
@@ -309,66 +167,52 @@ def _list_files(folder: Path, ending: str) -> dict[str, Path]:
 
 
 # ---- people and home channels --------------------------------------------------------------------------------------
-#
-# People who were allowed to talk to Hermes, and its home channels.
 
 
-def read_accounts(
-    folder: Path, make_name: Callable[[Path], str], settings: HermesSettings, names: Mapping[tuple[str, str], str]
-) -> Iterator[ImportedAccount | ImportProblem]:
+def read_accounts(home: HermesHome) -> Iterator[ImportedAccount]:
     """Read allow-lists and pairings; each person on a platform comes once."""
+    folder = home.folder
     accounts: dict[tuple[str, str], ImportedAccount] = {}
-    problems: list[ImportProblem] = []
-    for account in settings.allowed:
-        _add_account(accounts, problems, account)
+    for account in folder.settings.allowed:
+        _add_account(folder, accounts, account)
     pattern = "pairing/*-approved.json"
-    for path in (*sorted(folder.glob(pattern)), *sorted(folder.glob(f"platforms/{pattern}"))):
+    for path in (*sorted(folder.path.glob(pattern)), *sorted(folder.path.glob(f"platforms/{pattern}"))):
         platform = path.name.removesuffix("-approved.json")
-        for user_id, details in as_dict(read_json_file(path, make_name(path), problems, "Pairings")).items():
+        for user_id, details in as_dict(folder.read_json(path, "Pairings")).items():
             name = as_text(as_dict(details).get("user_name"))
-            _add_account(accounts, problems, ImportedAccount(platform=platform, user_id=user_id, name=name))
-    for account in accounts.values():
-        yield account if account.name else replace(account, name=names.get((account.platform, account.user_id), ""))
-    yield from dict.fromkeys(problems)
+            _add_account(folder, accounts, ImportedAccount(platform=platform, user_id=user_id, name=name))
+    chats = home.chats.values()
+    names = {(str(chat.platform), chat.user_id): chat.user_name for chat in chats if chat.user_name}
+    for key, account in accounts.items():
+        yield account if account.name else replace(account, name=names.get(key, ""))
 
 
 def _add_account(
-    accounts: dict[tuple[str, str], ImportedAccount], problems: list[ImportProblem], account: ImportedAccount
+    folder: HermesFolder, accounts: dict[tuple[str, str], ImportedAccount], account: ImportedAccount
 ) -> None:
     if account.user_id == "*":
         place = f"on {account.platform}" if account.platform else "on every platform"
         what = (
             f"Everyone was allowed {place}. That is not imported: set who may talk to the agent in the server settings."
         )
-        problems.append(ImportProblem(where="allow-list", what=what))
+        folder.report("allow-list", what)
         return
     if not account.platform:
-        what = f"{account.user_id} names no platform, so the person is left out."
-        problems.append(ImportProblem(where="GATEWAY_ALLOWED_USERS", what=what))
+        folder.report("GATEWAY_ALLOWED_USERS", f"{account.user_id} names no platform, so the person is left out.")
         return
     try:
         platform = convert_platform(account.platform)
     except InvalidSource as error:
-        problems.append(ImportProblem(where="allow-list", what=str(error)))
+        folder.report("allow-list", error)
         return
     key = (str(platform), convert_chat_id(platform, account.user_id))
     known = accounts.get(key, ImportedAccount(platform=key[0], user_id=key[1]))
     accounts[key] = replace(known, name=known.name or account.name, is_owner=known.is_owner or account.is_owner)
 
 
-def read_home_channels(
-    settings: HermesSettings, chats: Mapping[tuple[str, str], SessionSource]
-) -> Iterator[ImportedHomeChannel | ImportProblem]:
-    """Read the home channel of each platform, as the chat that is known from conversations, if it is."""
-    for home in settings.homes.values():
-        try:
-            yield ImportedHomeChannel(source=_build_home(home, chats))
-        except InvalidSource as error:
-            yield ImportProblem(where=f"home channel of {home.platform}", what=str(error))
-
-
-def _build_home(home: HomeChat, chats: Mapping[tuple[str, str], SessionSource]) -> SessionSource:
-    platform = convert_platform(home.platform)
+def _build_home_channel(
+    platform: Platform, home: HomeChat, chats: dict[tuple[str, str], SessionSource]
+) -> SessionSource:
     chat_id = convert_chat_id(platform, home.chat_id)
     known = chats.get((str(platform), chat_id))
     chat_type = known.chat_type if known else _guess_chat_type(platform, home.chat_id)

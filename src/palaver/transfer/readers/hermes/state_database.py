@@ -6,16 +6,20 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.errors import InvalidSource
 from palaver.core.foreign_sqlite import ForeignDatabase, InvalidForeignDatabase, open_foreign_database
+from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.transfer.imported import ImportProblem
 from palaver.transfer.reader_kit.export_files import close_on_error
-from palaver.transfer.reader_kit.values import as_count, as_dict, as_id, as_text, read_json_file
+from palaver.transfer.reader_kit.values import as_count, as_dict, as_id, as_text
 from palaver.transfer.readers.hermes.records import Record, is_review_request, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import tzinfo
     from pathlib import Path
+
+    from palaver.transfer.readers.hermes.folder import HermesFolder
 
 
 _JSON_CONTENT: Final = "\x00json:"  # stands before content that is a list
@@ -41,6 +45,14 @@ _USAGE_COLUMNS: Final = (
 
 ACCIDENTAL_ENDS: Final = frozenset({"agent_close", "ws_orphan_reap"})  # Hermes goes on with such a session
 _AGENT_SOURCES: Final = frozenset({"tool", "subagent"})
+
+# Sessions from these belong to the person who imports them: they name no chat on a platform.
+OWN_SOURCES: Final = frozenset(
+    {"", "cli", "tui", "local", "webui", "desktop", "acp", "cron", "api_server", "tool", "unknown", "bg", "subagent"}
+)
+_PLATFORM_NAMES: Final = {"whatsapp": Platform.WHATSAPP_WEB, "whatsapp_cloud": Platform.WHATSAPP}
+_PHONE_SERVER: Final = "@s.whatsapp.net"
+_CHAT_OF_USER: Final = frozenset({Platform.TELEGRAM, Platform.WHATSAPP, Platform.WHATSAPP_WEB, Platform.SIGNAL})
 
 
 class StateDatabase:
@@ -241,6 +253,74 @@ def _add_chain(lineage: Lineage, first: SessionLink, continued: dict[str, str]) 
     lineage.chains.append(chain)
 
 
+# ---- sources -------------------------------------------------------------------------------------------------------
+#
+# Where a conversation of Hermes took place, in the form that our adapters give to the same chat.
+
+
+def convert_platform(name: str) -> Platform:
+    """Return our platform; raise InvalidSource if the name is none."""
+    return _PLATFORM_NAMES.get(name.lower()) or Platform(name)
+
+
+def convert_origin(origin: Mapping[str, Any]) -> SessionSource | None:
+    """Read a source as Hermes stores it; None for its own terminal and page. Raises InvalidSource."""
+    name = as_text(origin.get("platform"))
+    if name in OWN_SOURCES:
+        return None
+    platform = convert_platform(name)
+    return SessionSource(
+        platform,
+        convert_chat_id(platform, _find_chat(platform, origin)),
+        chat_type=_convert_chat_type(platform, as_text(origin.get("chat_type")) or "dm"),
+        chat_name=as_text(origin.get("chat_name")) or None,
+        chat_topic=as_text(origin.get("chat_topic")) or None,
+        user_id=convert_chat_id(platform, as_id(origin.get("user_id"))) or None,
+        user_name=as_text(origin.get("user_name")) or None,
+        user_id_alt=convert_chat_id(platform, as_id(origin.get("user_id_alt"))) or None,
+        thread_id=as_id(origin.get("thread_id")) or None,
+    )
+
+
+def convert_row(row: Mapping[str, Any]) -> SessionSource | None:
+    """Read the source of a session that has only columns: older versions stored just the platform and the user."""
+    platform_name = as_text(row.get("source"))
+    user_id = as_id(row.get("user_id"))
+    if platform_name in OWN_SOURCES or not (user_id or row.get("chat_id")):
+        return None
+    platform = convert_platform(platform_name)
+    origin = {**row, "platform": platform_name}
+    if not row.get("chat_id"):  # where it took place is unknown: it belongs to this person alone
+        origin |= {"chat_id": user_id if platform in _CHAT_OF_USER else "", "chat_type": "dm", "thread_id": None}
+    return convert_origin(origin)
+
+
+def convert_chat_id(platform: Platform, chat_id: str) -> str:
+    if platform in (Platform.WHATSAPP_WEB, Platform.WHATSAPP):
+        return chat_id.removesuffix(_PHONE_SERVER)
+    if platform == Platform.SIGNAL:
+        return chat_id.removeprefix("group:")
+    return chat_id
+
+
+def _find_chat(platform: Platform, origin: Mapping[str, Any]) -> str:
+    """Return the chat; there, a thread of Discord is a chat of its own."""
+    chat_id, parent = as_id(origin.get("chat_id")), as_id(origin.get("parent_chat_id"))
+    is_thread = bool(parent) and chat_id == as_id(origin.get("thread_id"))
+    return parent if platform == Platform.DISCORD and is_thread else chat_id
+
+
+def _convert_chat_type(platform: Platform, chat_type: str) -> ChatType:
+    if platform == Platform.DISCORD and chat_type == "group":
+        return ChatType.CHANNEL
+    if chat_type in {"webhook", "private"}:
+        return ChatType.DM
+    try:
+        return ChatType(chat_type)
+    except InvalidSource:
+        return ChatType.GROUP
+
+
 # ---- routes --------------------------------------------------------------------------------------------------------
 #
 # Which chat is on which session: the table `gateway_routing`, and `sessions.json` for chats that are not in it.
@@ -258,30 +338,28 @@ class Route:
     last_prompt_tokens: int
 
 
-def read_routes(
-    database: StateDatabase | None, path: Path, make_name: Callable[[Path], str], problems: list[ImportProblem]
-) -> dict[str, Route]:
+def read_routes(folder: HermesFolder, database: StateDatabase | None) -> dict[str, Route]:
     """Read all routes by session key; like Hermes, the database wins."""
     routes: dict[str, Route] = {}
-    name = make_name(path)
-    for key, entry in as_dict(read_json_file(path, name, problems, "Chats and their sessions")).items():
+    path = folder.path / "sessions" / "sessions.json"
+    for key, entry in as_dict(folder.read_json(path, "Chats and their sessions")).items():
         if not key.startswith("_"):
-            _add_route(routes, problems, key, entry, name)
+            _add_route(folder, routes, key, entry, folder.make_name(path))
     if database is not None:
         try:
             for row in database.read_routes():
                 key = as_text(row["session_key"])
-                _add_route(routes, problems, key, parse_stored_json(row["entry_json"], None), database.name)
+                _add_route(folder, routes, key, parse_stored_json(row["entry_json"], None), database.name)
         except InvalidForeignDatabase as error:
-            problems.append(ImportProblem(where=database.name, what=str(error)))
+            folder.report(database.name, error)
     return routes
 
 
-def _add_route(routes: dict[str, Route], problems: list[ImportProblem], key: str, entry: object, where: str) -> None:
+def _add_route(folder: HermesFolder, routes: dict[str, Route], key: str, entry: object, where: str) -> None:
     data = as_dict(entry)
     session_id = as_id(data.get("session_id"))
     if not session_id:
-        problems.append(ImportProblem(where=f"{where}, {key}", what="The entry names no session."))
+        folder.report(f"{where}, {key}", "The entry names no session.")
         return
     override = as_dict(data.get("model_override"))
     routes[key] = Route(

@@ -11,22 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.files import iterate_lines
 from palaver.transfer.imported import ImportedProject, ImportProblem
 from palaver.transfer.reader_kit.export_files import MAX_ITEM_BYTES, UnreadableItem, parse_json
-from palaver.transfer.reader_kit.values import (
-    as_dict,
-    as_list,
-    as_text,
-    describe_read_error,
-    open_plain_file,
-    read_json_file,
-)
+from palaver.transfer.reader_kit.values import as_dict, as_list, as_text, describe_read_error, open_plain_file
 from palaver.transfer.readers.hermes.folding import measure_overlap
 from palaver.transfer.readers.hermes.records import Record, make_key, read_record, read_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Container, Iterator
     from datetime import tzinfo
     from pathlib import Path
     from typing import TextIO
+
+    from palaver.transfer.readers.hermes.folder import HermesFolder
 
 
 CHUNK_CHARS: Final = 65_536
@@ -243,12 +238,10 @@ def _read_pending(session: WebuiSession, last_text: str, zone: tzinfo | None) ->
         )
 
 
-def read_projects(
-    path: Path, make_name: Callable[[Path], str], problems: list[ImportProblem]
-) -> dict[str, ImportedProject]:
+def read_projects(folder: HermesFolder) -> dict[str, ImportedProject]:
     """Read `projects.json`: projects by their ids."""
     projects = {}
-    for item in map(as_dict, as_list(read_json_file(path, make_name(path), problems, "Projects"))):
+    for item in map(as_dict, as_list(folder.read_json(folder.path / "webui" / "projects.json", "Projects"))):
         project_id, title = as_text(item.get("project_id")), as_text(item.get("name")).strip()
         if project_id and title:
             projects[project_id] = ImportedProject(name=title, color=as_text(item.get("color")) or None)
