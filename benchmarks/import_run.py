@@ -83,8 +83,9 @@ def run_step(step: str, url: str, folder: Path, sessions: int, messages: int) ->
     """Run one step in this process."""
     from palaver import SessionStore
     from palaver.media.attachments import Attachments
-    from palaver.transfer.exporter import Exporter, ExportScope
+    from palaver.transfer.exporter import ExportScope, export_records
     from palaver.transfer.importer import Importer
+    from palaver.transfer.own_format import format_lines
     from palaver.transfer.restore import restore_export
 
     path = folder / "export.jsonl"
@@ -101,7 +102,7 @@ def run_step(step: str, url: str, folder: Path, sessions: int, messages: int) ->
             raw = insert_rows(store, rows)
         elif step == "export":
             with path.open("wb") as stream:
-                for line in Exporter(store, attachments).export_lines(ExportScope.everything()):
+                for line in format_lines(export_records(store, attachments, ExportScope())):
                     stream.write(line)
         elif step == "restore":
             restore_export(store, attachments, path)

@@ -16,7 +16,8 @@ from palaver import GatewayConfig, SessionStore
 from palaver.core.crash_points import CrashPoint
 from palaver.media.attachments import Attachments
 from palaver.testing import FakeClock
-from palaver.transfer.exporter import Exporter, ExportScope
+from palaver.transfer.exporter import ExportScope, export_records
+from palaver.transfer.own_format import format_lines
 from scenarios.store_harness import fetch_rows, find_inconsistencies, wait_for_disconnect
 from support.random_store import RandomStore
 
@@ -138,7 +139,7 @@ def test_an_import_of_an_export_that_was_killed_gives_the_same_bytes(
     with SessionStore.open(store_url, config=CONFIG, clock=FakeClock()) as store:
         attachments = Attachments(store, tmp_path / "first" / "attachments")
         RandomStore(store, attachments, random.Random(11)).fill(50)
-        first = b"".join(Exporter(store, attachments).export_lines(ExportScope.everything()))
+        first = b"".join(format_lines(export_records(store, attachments, ExportScope())))
     path = tmp_path / "export.jsonl"
     path.write_bytes(first)
     runner.empty_database()
@@ -149,6 +150,6 @@ def test_an_import_of_an_export_that_was_killed_gives_the_same_bytes(
         runner.run_and_kill(folder, point, passing, export=path)
         runner.run(folder, export=path)
         with SessionStore.open(store_url, config=CONFIG) as store:
-            exporter = Exporter(store, Attachments(store, folder / "attachments"))
-            exported = b"".join(exporter.export_lines(ExportScope.everything()))
+            files = Attachments(store, folder / "attachments")
+            exported = b"".join(format_lines(export_records(store, files, ExportScope())))
         assert exported == first, f"killed at passing {passing} of {point}"

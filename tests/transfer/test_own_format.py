@@ -19,9 +19,10 @@ from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import table as sessions, versions_table as versions
 from palaver.transfer import import_rows
-from palaver.transfer.exporter import Exporter, ExportScope
+from palaver.transfer.exporter import ExportScope, export_records
 from palaver.transfer.imported import InvalidImport
 from palaver.transfer.importer import Importer
+from palaver.transfer.own_format import format_lines
 from palaver.transfer.readers import open_reader
 from palaver.transfer.restore import restore_export
 from support.random_store import SOURCES, RandomStore
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
     from palaver.transfer.report import ImportReport
     from support.transfer_stores import StoreMaker
 
-EVERYTHING = ExportScope.everything()
+EVERYTHING = ExportScope()
 
 
 def export(store: SessionStore, files: Attachments, scope: ExportScope = EVERYTHING) -> bytes:
-    return b"".join(Exporter(store, files).export_lines(scope))
+    return b"".join(format_lines(export_records(store, files, scope)))
 
 
 def restore(store: SessionStore, files: Attachments, data: bytes, **options: Any) -> ImportReport:
@@ -241,7 +242,7 @@ def test_the_export_of_a_person_has_theirs_and_nothing_of_others(store_maker: St
     store.engine.run(Write(link))
     for source in SOURCES:
         store.record_user_message(source, f"secret of {source.user_name} in {source.platform}")
-    data = export(store, files, ExportScope.of_person(ada.id))
+    data = export(store, files, ExportScope(ada.id))
     assert b"secret of Ada in telegram" in data
     assert b"secret of Dan in discord" in data, "Ada takes part in the club"
     assert b"secret of Bob" not in data
@@ -252,7 +253,7 @@ def test_the_export_of_a_person_has_theirs_and_nothing_of_others(store_maker: St
     copy, copied_files = store_maker.make(tmp_path / "copy")
     report = restore(copy, copied_files, data)
     assert report.problems.count == 0
-    assert export(copy, copied_files, ExportScope.of_person(ada.id)) == data
+    assert export(copy, copied_files, ExportScope(ada.id)) == data
 
 
 @pytest.mark.both_engines
@@ -260,7 +261,7 @@ def test_the_export_of_some_sessions_has_only_these(store_maker: StoreMaker, tmp
     store, files = store_maker.make(tmp_path / "first")
     wanted = store.record_user_message(SOURCES[0], "wanted").session_id
     store.record_user_message(SOURCES[1], "not wanted")
-    data = export(store, files, ExportScope.of_sessions([wanted]))
+    data = export(store, files, ExportScope(session_ids=(wanted,)))
     assert [record["id"] for record in read_records(data, "session")] == [wanted]
     assert b"not wanted" not in data
     copy, copied_files = store_maker.make(tmp_path / "copy")

@@ -28,7 +28,6 @@ from palaver.jobs import table as jobs
 from palaver.media import table as attachments
 from palaver.memory.service import MemoryOperations
 from palaver.people import table as people
-from palaver.people.model import Person, Principal
 from palaver.sessions.export import (
     DocumentFormat,
     clean_document_text,
@@ -38,7 +37,7 @@ from palaver.sessions.export import (
     format_title,
 )
 from palaver.transfer.documents import Documents, make_file_name
-from palaver.transfer.exporter import Exporter, ExportScope
+from palaver.transfer.exporter import ExportScope, export_records
 from palaver.transfer.html_export import PAGE_END, format_page_start
 from palaver.transfer.own_format import format_lines, keep_visible_records
 from palaver.transfer.reader_kit.export_files import read_path
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 
     from palaver.core.ids import PersonId
     from palaver.media.attachments import Attachments
+    from palaver.people.model import Person, Principal
     from palaver.sessions.model import Session
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView
@@ -100,31 +100,6 @@ class _Buffer:
         data = b"".join(self._pieces)
         self._pieces, self.size = [], 0
         return data
-
-
-class ZipStream:
-    """Makes one .zip file; `add` and `finish` yield its bytes as they come."""
-
-    def __init__(self) -> None:
-        self._buffer = _Buffer()
-        self._zip = ZipFile(self._buffer, "w", ZIP_DEFLATED, allowZip64=True)  # type: ignore[call-overload]
-
-    def add(self, name: str, chunks: Iterable[bytes], at: datetime) -> Iterator[bytes]:
-        """Add a file; what it contains is read only as fast as the result is."""
-        info = ZipInfo(name, max(at.astimezone(UTC), _EARLIEST).timetuple()[:6])
-        info.compress_type = ZIP_DEFLATED
-        info.external_attr = _FILE_MODE
-        with self._zip.open(info, "w", force_zip64=True) as entry:
-            for chunk in chunks:
-                entry.write(chunk)
-                if self._buffer.size >= _CHUNK_BYTES:
-                    yield self._buffer.take()
-        yield self._buffer.take()
-
-    def finish(self) -> Iterator[bytes]:
-        """Write the directory of the file. Without it, programs say that the file is damaged."""
-        self._zip.close()
-        yield self._buffer.take()
 
 
 # ---- conversations as files ----------------------------------------------------------------------------------------
@@ -188,11 +163,21 @@ def iterate_document_files(
 
 
 def iterate_zip(files: Iterable[ArchiveFile]) -> Iterator[bytes]:
-    """Yield the bytes of a .zip with these files."""
-    archive = ZipStream()
+    """Yield the bytes of a .zip with these files, which are read only as fast as the result is."""
+    buffer = _Buffer()
+    archive = ZipFile(buffer, "w", ZIP_DEFLATED, allowZip64=True)  # type: ignore[call-overload]
     for file in files:
-        yield from archive.add(file.name, file.chunks, file.at)
-    yield from archive.finish()
+        info = ZipInfo(file.name, max(file.at.astimezone(UTC), _EARLIEST).timetuple()[:6])
+        info.compress_type = ZIP_DEFLATED
+        info.external_attr = _FILE_MODE
+        with archive.open(info, "w", force_zip64=True) as entry:
+            for chunk in file.chunks:
+                entry.write(chunk)
+                if buffer.size >= _CHUNK_BYTES:
+                    yield buffer.take()
+        yield buffer.take()
+    archive.close()
+    yield buffer.take()  # the directory: without it, programs say that the file is damaged
 
 
 def write_folder(folder: Path, files: Iterable[ArchiveFile]) -> int:
@@ -249,7 +234,6 @@ class PersonArchives:
         self._store = store
         self._files = files
         self._documents = Documents(store, files)
-        self._exporter = Exporter(store, files)
 
     def iterate(self, principal: Principal) -> Iterator[bytes]:
         """Yield the .zip of a person, while it is made."""
@@ -279,7 +263,7 @@ class PersonArchives:
                 self._documents, principal, iterate_sessions(view), document_format, now, folder=folder
             )
         yield from self._iterate_attachments(principal.person_id)
-        records = self._exporter.export_records(ExportScope.of_person(principal.person_id))
+        records = export_records(self._store, self._files, ExportScope(principal.person_id))
         yield ArchiveFile("palaver.jsonl", format_lines(keep_visible_records(records, principal.person_id)), now)
 
     def _load_account(self, person_id: PersonId) -> dict[str, Any]:
@@ -391,18 +375,15 @@ class ExportRequest:
     @property
     def scope(self) -> ExportScope:
         if self.session_ids:
-            return ExportScope.of_sessions(self.session_ids)
-        return ExportScope.everything() if self.person is None else ExportScope.of_person(self.person.id)
+            return ExportScope(session_ids=self.session_ids)
+        return ExportScope(None if self.person is None else self.person.id)
 
     def list_sessions(self) -> Iterator[Session]:
-        """Yield the conversations with messages that are exported."""
-        if self.session_ids:
-            view = self.store.seen_by(self.owner.principal, everything=True)
-            yield from (view.get(session_id) for session_id in self.session_ids)
-        elif self.person is None:
-            yield from iterate_sessions(self.store.seen_by(self.owner.principal, everything=True))
-        else:
-            yield from iterate_sessions(self.store.seen_by(self.person.principal))
+        """Return the conversations with messages that are exported."""
+        if self.person is not None and not self.session_ids:
+            return iterate_sessions(self.store.seen_by(self.person.principal))
+        view = self.store.seen_by(self.owner.principal, everything=True)
+        return map(view.get, self.session_ids) if self.session_ids else iterate_sessions(view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,8 +397,7 @@ class ExportResult:
 
 def export_jsonl(request: ExportRequest) -> ExportResult:
     """Write one file in Palaver's own format, which can be imported again."""
-    lines = Exporter(request.store, request.attachments).export_lines(request.scope)
-    return _write_file(request, lines)
+    return _write_file(request, format_lines(export_records(request.store, request.attachments, request.scope)))
 
 
 def export_documents(request: ExportRequest, document_format: DocumentFormat) -> ExportResult:
@@ -439,7 +419,7 @@ def export_archive(request: ExportRequest) -> ExportResult:
     if request.person is None:
         raise InvalidInput("A .zip has everything about one person: add --person NAME.", key="person")
     archives = PersonArchives(request.store, request.attachments)
-    return _write_file(request, archives.iterate(Principal(request.person.id, request.person.role)))
+    return _write_file(request, archives.iterate(request.person.principal))
 
 
 EXPORT_FORMATS: Final[Mapping[str, Callable[[ExportRequest], ExportResult]]] = MappingProxyType(

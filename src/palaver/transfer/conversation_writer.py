@@ -10,6 +10,7 @@ on where the last one stopped.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.profiles import clean_workspace
@@ -44,7 +45,6 @@ from palaver.transfer.imported import (
     ImportProblem,
 )
 from palaver.transfer.places import Place, PlaceFinder, put_on_lane
-from palaver.transfer.restore_sessions import CURRENT, SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -78,7 +78,7 @@ class ConversationImporter:
             run.report.folded.add(f"{describe_conversation(conversation)}: {line}")
         writer = ConversationWriter(run, self._queue, self._places, conversation, key)
         if item is None:
-            writer.write_new()
+            writer.write()
         elif item.is_done:
             writer.append_new_entries(item, session_no or 0)
         else:
@@ -109,29 +109,22 @@ class ConversationWriter:
         self._has_started = False
         self._is_growth = False  # entries are appended to a conversation that is here already
         platform = run.reader.platform if conversation.source is None else conversation.source.platform
+        self._start_reason = StartReason.FIRST if conversation.parent_origin_id is None else StartReason.FORK
         facts: dict[str, object] = {"reason": self._start_reason.value, "imported_from": run.reader.format}
         self._log = ConversationLog(
             started_at=self._created_at, started_facts=facts, is_from_human=platform not in MACHINE_PLATFORMS
         )
 
-    @property
-    def _start_reason(self) -> StartReason:
-        return StartReason.FIRST if self._conversation.parent_origin_id is None else StartReason.FORK
-
     # -- the three ways ------------------------------------------------------------------------------------
-
-    def write_new(self) -> None:
-        """Write a conversation that never came in before."""
-        self._write_entries(stored=None)
 
     def resume(self, item: ImportedItem, session_no: int | None) -> None:
         """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
         if not self._run.is_dry_run and (session_no is None or not self._matches(item)):
             self._queue.add(lambda tx, _batch: _drop(tx, self._key, item))
-            self.write_new()
+            self.write()
             return
         self._session_id = item.session_id  # type: ignore[assignment]
-        self._write_entries(stored=item)
+        self.write(stored=item)
 
     def append_new_entries(self, item: ImportedItem, session_no: int) -> None:
         """Append what a conversation that is here has got there since."""
@@ -142,7 +135,7 @@ class ConversationWriter:
             if entry is None:
                 self._keep_as_it_is("has fewer messages there than before")
                 return
-            self._add_without_files(entry)
+            self._log.add(entry)
         if self._log.digest != item.digest:
             self._keep_as_it_is("has changed there since its import")
             return
@@ -159,17 +152,16 @@ class ConversationWriter:
             return
         self._session_id = item.session_id  # type: ignore[assignment]
         self._log.continue_after(last_seq)
-        self._append_growth(session_no, first, entries)
+        self._append_growth(session_no, chain([first], entries))
 
     def _keep_as_it_is(self, reason: str) -> None:
         self._run.report.count("changed")
         self._run.report.notes.add(f"{describe_conversation(self._conversation)} {reason}. It stays as it is here.")
 
-    def _append_growth(self, session_no: int, first: ImportedEntry, entries: Iterator[ImportedEntry]) -> None:
+    def _append_growth(self, session_no: int, entries: Iterator[ImportedEntry]) -> None:
         before = self._log.counters.stored_messages
-        self._queue.add(lambda _tx, batch: batch.set(SESSION, CURRENT, (self._session_id, session_no)))
+        self._queue.add(lambda _tx, batch: batch.set_session(self._session_id, session_no))
         self._has_started = self._is_growth = True
-        self._add_entry(first)
         for entry in entries:
             self._add_entry(entry)
         self._rows += self._log.finish(None, None)
@@ -183,7 +175,7 @@ class ConversationWriter:
         for index, entry in enumerate(self._read_entries(is_quiet=True)):
             if index == item.entry_count:
                 break
-            self._add_without_files(entry)
+            self._log.add(entry)
         matches = self._log.entry_count == item.entry_count and (
             not item.entry_count or self._log.digest == item.digest
         )
@@ -200,12 +192,15 @@ class ConversationWriter:
             elif not is_quiet:
                 self._run.report.add_problem(entry)
 
-    def _write_entries(self, stored: ImportedItem | None) -> None:
+    def write(self, stored: ImportedItem | None = None) -> None:
         """Write all entries; of a conversation that was interrupted, those that are not stored yet."""
-        skipped = stored.entry_count if stored is not None else 0
-        last_seq = stored.last_seq if stored is not None else 0
-        if stored is not None:
-            self._mark_started(stored)
+        skipped, last_seq = (0, 0) if stored is None else (stored.entry_count, stored.last_seq)
+        if stored is not None and not self._run.is_dry_run:
+            session_id = self._session_id
+            self._queue.add(
+                lambda tx, batch: batch.set_session(session_id, import_rows.find_session_no(tx, session_id))
+            )
+            self._has_started = True
         self._rows = self._log.take_first_rows()
         for index, entry in enumerate(self._read_entries()):
             if self._run.is_dry_run or index < skipped:
@@ -216,28 +211,14 @@ class ConversationWriter:
 
     def _skip_entry(self, entry: ImportedEntry, last_seq: int) -> None:
         """Count an entry that is stored already, or that a dry run only reads."""
-        rows = self._add_without_files(entry, reports=True)
+        rows, problem = self._log.add(entry)
         if self._run.is_dry_run:
+            if problem is not None:
+                self._report_problem(problem)
             self._rows = []
             return
         self._rows = [row for row in (*self._rows, *rows) if row.seq > last_seq]
         self._find_author(entry)
-
-    def _mark_started(self, stored: ImportedItem) -> None:
-        session_id = stored.session_id
-
-        def find(tx: Transaction, batch: Batch) -> None:
-            batch.set(SESSION, CURRENT, (session_id, import_rows.find_session_no(tx, session_id)))
-
-        if not self._run.is_dry_run:
-            self._queue.add(find)
-            self._has_started = True
-
-    def _add_without_files(self, entry: ImportedEntry, *, reports: bool = False) -> list[EventRow]:
-        rows, problem = self._log.add(entry)
-        if problem is not None and reports and self._run.is_dry_run:
-            self._report_problem(problem)
-        return rows
 
     def _add_entry(self, entry: ImportedEntry) -> None:
         author, person_id = self._find_author(entry)
@@ -306,7 +287,7 @@ class ConversationWriter:
         self._rows, self._chars, self._file_ids = [], 0, []
 
         def append(tx: Transaction, batch: Batch) -> None:
-            no = self._find_no(batch)
+            no = batch.get_session_no(self._session_id)
             if no is None:
                 return
             import_rows.append_events(tx, no, rows)
@@ -318,13 +299,9 @@ class ConversationWriter:
 
         self._queue.add(append, rows=len(rows) + 1, chars=chars)
 
-    def _find_no(self, batch: Batch) -> int | None:
-        session_id, no = batch.get(SESSION, CURRENT) or ("", None)
-        return no if session_id == self._session_id else None
-
     def _start(self, tx: Transaction, batch: Batch) -> None:
         if not imports.add(tx, self._key, self._run.now, session_id=self._session_id, is_done=False):
-            batch.set(SESSION, CURRENT, ("", None))  # the files have this id twice
+            batch.set_session(None, None)  # the files have this id twice
             batch.report.count("unchanged")
             return
         place = self._get_place()
@@ -343,7 +320,7 @@ class ConversationWriter:
             "ended_at": self._created_at,  # until it is complete, nothing may continue it
             "end_reason": EndReason.SWITCHED.value,
         }
-        batch.set(SESSION, CURRENT, (self._session_id, import_rows.start_session(tx, columns)))
+        batch.set_session(self._session_id, import_rows.start_session(tx, columns))
 
     def _finish(self) -> None:
         """Queue the end of the conversation, or leave it out if there is nothing in it."""
@@ -400,7 +377,7 @@ class ConversationWriter:
         return {name: value for name, value in columns.items() if name not in kept} | {"unindexed": 1}
 
     def _finish_growth(self, tx: Transaction, batch: Batch, count: int) -> None:
-        if self._find_no(batch) is not None:
+        if batch.get_session_no(self._session_id) is not None:
             self._record_usage(tx)
             batch.report.count("grown")
             batch.report.count("messages", count)
@@ -412,7 +389,7 @@ class ConversationWriter:
 
     def _write_end(self, tx: Transaction, batch: Batch, columns: Mapping[str, Any], *, is_current: bool) -> None:
         """Show the conversation in lists, with its title, project, parent, usage, readers and lane."""
-        no = self._find_no(batch)
+        no = batch.get_session_no(self._session_id)
         if no is None:
             return
         run, conversation, place = self._run, self._conversation, self._get_place()
@@ -423,7 +400,8 @@ class ConversationWriter:
         if conversation.model is not None:  # after the usage, which names a model, too
             model, provider = clean_model_name(conversation.model), clean_model_name(conversation.provider)
             import_rows.update_session(tx, no, {"model": model, "provider": provider})
-        self._set_title(tx, batch, no)
+        if (title := clean_imported_title(conversation.title)) is not None:
+            import_rows.set_free_title(tx, no, title, batch.report)
         for person_id in sorted({*self._author_ids, *([place.person_id] if place.person_id else [])}):
             if place.shared:
                 people.join_audience(tx, row.audience_no, person_id, run.now)
@@ -433,13 +411,6 @@ class ConversationWriter:
         imports.save_progress(tx, self._key, *self._log.progress, is_done=True)
         batch.report.count("conversations")
         batch.report.count("messages", self._log.counters.stored_messages)
-
-    def _set_title(self, tx: Transaction, batch: Batch, no: int) -> None:
-        title = clean_imported_title(self._conversation.title)
-        if title is not None:
-            free = import_rows.set_free_title(tx, no, title)
-            if free != title:
-                batch.report.notes.add(f"The title “{title}” is taken here: the conversation is now “{free}”.")
 
     def _put_on_lane(self, tx: Transaction, batch: Batch, no: int, audience_no: int) -> None:
         if put_on_lane(tx, self._get_place(), no, audience_no, self._run.now):

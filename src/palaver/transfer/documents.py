@@ -26,7 +26,7 @@ from palaver.sessions.export import (
     format_title,
     iterate_markdown,
 )
-from palaver.transfer.exporter import Exporter, ExportScope
+from palaver.transfer.exporter import ExportScope, export_records
 from palaver.transfer.html_export import iterate_html
 from palaver.transfer.own_format import format_lines, keep_visible_records
 
@@ -75,7 +75,6 @@ class Documents:
     def __init__(self, store: SessionStore, files: Attachments | None) -> None:
         self._store = store
         self._files = files
-        self._exporter = Exporter(store, files)
         self._chunks = FairSlots(MAX_CONCURRENT_CHUNKS, per_key=1, min_pause=0)
 
     async def stream(
@@ -103,7 +102,7 @@ class Documents:
         view = self._store.seen_by(principal, everything=everything)
         session = view.get(session_id)
         if document_format is DocumentFormat.JSONL:
-            records = self._exporter.export_records(ExportScope.of_sessions([session.id]))
+            records = export_records(self._store, self._files, ExportScope(session_ids=(session.id,)))
             kept = records if everything else keep_visible_records(records, principal.person_id)
             # JSON may have a DEL as it is, which would make the file look like a binary one.
             return join_chunks(line.decode().replace("\x7f", "\\u007f") for line in format_lines(kept))

@@ -6,7 +6,6 @@ that proves who a person is leaves here: no passwords, tokens, codes or secrets 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.engines.base import Row, Transaction, build_placeholders
@@ -56,10 +55,7 @@ def list_rows(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class AudienceRow:
-    """An audience, and by what an import recognizes it in a store that has it already."""
-
+class AudienceRow(NamedTuple):
     no: int
     created_at: int
     session_id: str | None  # its oldest session
@@ -71,6 +67,11 @@ class AudienceRow:
     def sort_key(self) -> tuple[object, ...]:
         """The order of audiences in every export, also after an import."""
         return (self.owner_id or "", f"{self.created_at:020}", self.session_id, self.lane_key, self.memory_id)
+
+    @property
+    def anchors(self) -> dict[str, str | None]:
+        """By what an import recognizes an audience in a store that has it already."""
+        return {"owner": self.owner_id, "session": self.session_id, "lane": self.lane_key, "memory": self.memory_id}
 
 
 def list_audiences(tx: Transaction, after: int, limit: int) -> list[AudienceRow]:
@@ -87,21 +88,15 @@ def list_audiences(tx: Transaction, after: int, limit: int) -> list[AudienceRow]
     return [AudienceRow(*row) for row in rows]
 
 
-def list_session_nos(tx: Transaction, after: int, limit: int) -> list[int]:
+def list_session_nos(tx: Transaction, after: int, limit: int) -> list[Row]:
     """List the numbers of all complete sessions, oldest first."""
-    rows = tx.fetch_all(f"SELECT no FROM session s WHERE no > $1 AND {_IS_COMPLETE} ORDER BY no LIMIT $2", after, limit)
-    return [no for (no,) in rows]
+    return tx.fetch_all(f"SELECT no FROM session s WHERE no > $1 AND {_IS_COMPLETE} ORDER BY no LIMIT $2", after, limit)
 
 
-def list_audience_sessions(tx: Transaction, audience_no: int, after: str, limit: int) -> list[tuple[str, int]]:
+def list_audience_sessions(tx: Transaction, audience_no: int, after: str, limit: int) -> list[Row]:
     """List the ids and numbers of the complete sessions of an audience by id."""
-    rows = tx.fetch_all(
-        f"SELECT id, no FROM session s WHERE audience_no = $1 AND id > $2 AND {_IS_COMPLETE} ORDER BY id LIMIT $3",
-        audience_no,
-        after,
-        limit,
-    )
-    return [(session_id, no) for session_id, no in rows]
+    sql = f"SELECT id, no FROM session s WHERE audience_no = $1 AND id > $2 AND {_IS_COMPLETE} ORDER BY id LIMIT $3"
+    return tx.fetch_all(sql, audience_no, after, limit)
 
 
 def list_attachment_ids(tx: Transaction, session_no: int) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from palaver.core.clock import from_micros
 from palaver.core.engines.base import Engine, Read, Row, Transaction, build_placeholders
@@ -32,7 +32,7 @@ from palaver.sessions import (
 from palaver.sessions.speech import Attachment, AttachmentNotFound
 from palaver.transfer import export_rows
 from palaver.transfer.export_records import encode_fields, get_event_fields
-from palaver.transfer.own_format import CHUNK_BYTES, Record, ScopeKind, format_lines, make_header
+from palaver.transfer.own_format import CHUNK_BYTES, Record, ScopeKind, make_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -48,39 +48,24 @@ _PAGE_ROWS: Final = 500
 _EVERYTHING: Final = "1 = 1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ExportScope:
-    """The part of a store to export. The caller has checked who asks: an export reads what it is told to."""
+    """The part of a store to export, or all of it. The caller has checked who asks: an export reads what it is told to.
 
-    kind: ScopeKind
-    person_id: PersonId | None = None  # everything of this person
-    session_ids: tuple[str, ...] = ()
+    Of a person: everything that they own, and the sessions of several people that they take part in.
+    """
 
-    @classmethod
-    def everything(cls) -> ExportScope:
-        return cls(kind="all")
+    person_id: PersonId | None = None
+    session_ids: tuple[str, ...] | None = None  # they alone
 
-    @classmethod
-    def of_person(cls, person_id: PersonId) -> ExportScope:
-        """Everything that a person owns, and the sessions of several people that they take part in."""
-        return cls(kind="person", person_id=person_id)
-
-    @classmethod
-    def of_sessions(cls, session_ids: Sequence[str]) -> ExportScope:
-        return cls(kind="sessions", session_ids=tuple(session_ids))
+    @property
+    def kind(self) -> ScopeKind:
+        return "sessions" if self.session_ids is not None else "all" if self.person_id is None else "person"
 
 
-class Exporter:
-    def __init__(self, store: SessionStore, attachments: Attachments | None = None) -> None:
-        self._engine = store.engine
-        self._attachments = attachments
-
-    def export_lines(self, scope: ExportScope) -> Iterator[bytes]:
-        return format_lines(self.export_records(scope))
-
-    def export_records(self, scope: ExportScope) -> Iterator[Record]:
-        """Yield the records of an export, all but the footer."""
-        return _Export(self._engine, self._attachments, scope).iterate()
+def export_records(store: SessionStore, attachments: Attachments | None, scope: ExportScope) -> Iterator[Record]:
+    """Yield the records of an export, all but the footer."""
+    return _Export(store.engine, attachments, scope).iterate()
 
 
 class _Export:
@@ -98,6 +83,12 @@ class _Export:
     def _read(self, query: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function of storage in a read of its own."""
         return self._engine.run(Read(lambda tx: query(tx, *args, **kwargs)))
+
+    def _read_pages(self, list_page: Callable[..., Sequence[Any]], after: object, *params: object) -> Iterator[Any]:
+        """Yield the rows of all pages; the first value of a row says where the next page begins."""
+        while page := self._read(list_page, *params, after, _PAGE_ROWS):
+            yield from page
+            after = page[-1][0]
 
     def _iterate_rows(self, exported: ExportedTable, condition: str, *params: object) -> Iterator[ExportedRow]:
         """Yield the rows of a table `t` in their order, a page at a time."""
@@ -160,36 +151,27 @@ class _Export:
 
     def _resolve_scope(self) -> None:
         scope = self._scope
-        if scope.person_id is not None:
-            person_id = scope.person_id
-            self._audiences = self._read(people.list_audiences, person_id)
-        elif scope.kind == "sessions":
+        if scope.session_ids is not None:
             rows = [self._read(sessions.get, each) for each in dict.fromkeys(scope.session_ids)]
             self._session_nos = sorted(row.no for row in rows)
             self._audiences = sorted({row.audience_no for row in rows})
+        elif scope.person_id is not None:
+            self._audiences = self._read(people.list_audiences, scope.person_id)
 
     # -- people --------------------------------------------------------------------------------------------
 
     def _iterate_audiences(self) -> Iterator[Record]:
         """Yield audiences in an order that an import does not change: those of people by id, then the others by age."""
         wanted = None if self._audiences is None else set(self._audiences)
-        rows: list[export_rows.AudienceRow] = []
-        after = 0
-        while page := self._read(export_rows.list_audiences, after, _PAGE_ROWS):
-            rows += [row for row in page if wanted is None or row.no in wanted]
-            after = page[-1].no
+        rows = [row for row in self._read_pages(export_rows.list_audiences, 0) if wanted is None or row.no in wanted]
         rows.sort(key=lambda row: (row.owner_id is None, *map(str, row.sort_key)))
         for row in rows:
-            yield self._make_audience(row)
-
-    def _make_audience(self, row: export_rows.AudienceRow) -> Record:
-        self._refs[row.no] = ref = len(self._refs) + 1
-        record: Record = {"type": "audience", "ref": ref, **encode_fields(people.AUDIENCE_FIELDS, [row.created_at])}
-        anchors = {"owner": row.owner_id, "session": row.session_id, "lane": row.lane_key, "memory": row.memory_id}
-        record |= {name: anchor for name, anchor in anchors.items() if anchor is not None}
-        record["members"] = self._list_parts(people.MEMBER_EXPORT, "t.audience_no = $1", row.no)
-        self._member_ids.update(member["person"] for member in record["members"])
-        return record
+            self._refs[row.no] = ref = len(self._refs) + 1
+            record: Record = {"type": "audience", "ref": ref, **encode_fields(people.AUDIENCE_FIELDS, [row.created_at])}
+            record |= {name: anchor for name, anchor in row.anchors.items() if anchor is not None}
+            record["members"] = self._list_parts(people.MEMBER_EXPORT, "t.audience_no = $1", row.no)
+            self._member_ids.update(member["person"] for member in record["members"])
+            yield record
 
     def _iterate_people(self) -> Generator[Record, None, list[str]]:
         """Yield the people; return the ids of those who are exported with all that they own."""
@@ -258,18 +240,13 @@ class _Export:
         if self._scope.kind == "sessions":
             yield from self._session_nos
         elif self._audiences is not None:
-            yield from sorted(no for audience_no in self._audiences for no in self._list_audience_nos(audience_no))
+            yield from sorted(
+                no
+                for audience_no in self._audiences
+                for _, no in self._read_pages(export_rows.list_audience_sessions, "", audience_no)
+            )
         else:
-            after = 0
-            while page := self._read(export_rows.list_session_nos, after, _PAGE_ROWS):
-                yield from page
-                after = page[-1]
-
-    def _list_audience_nos(self, audience_no: int) -> Iterator[int]:
-        after = ""
-        while page := self._read(export_rows.list_audience_sessions, audience_no, after, _PAGE_ROWS):
-            yield from (no for _, no in page)
-            after = page[-1][0]
+            yield from (no for (no,) in self._read_pages(export_rows.list_session_nos, 0))
 
     def _iterate_sessions(self) -> Iterator[Record]:
         for session_no in self._iterate_session_nos():

@@ -17,6 +17,8 @@ from palaver.sessions import log_table as events, table as sessions, versions_ta
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from palaver.transfer.report import ImportReport
+
 
 class EventRow(NamedTuple):
     """An event that has its number already."""
@@ -59,7 +61,7 @@ def _build_insert(table: str, columns: Mapping[str, object]) -> str:
 
 
 def has_row(tx: Transaction, table: str, column: str, value: object) -> bool:
-    return tx.fetch_one(f"SELECT 1 FROM {table} WHERE {column} = $1", value) is not None
+    return find_value(tx, table, "1", {column: value}) is not None
 
 
 def find_value(tx: Transaction, table: str, wanted: str, keys: Mapping[str, object]) -> Any:
@@ -107,8 +109,10 @@ def update_session(tx: Transaction, session_no: int, columns: Mapping[str, objec
     update_row(tx, "session", "no", session_no, columns)
 
 
-def set_free_title(tx: Transaction, session_no: int, title: str, *, is_own_format: bool = False) -> str:
-    """Give a session a title, with the next number if its owner has the title already; return it.
+def set_free_title(
+    tx: Transaction, session_no: int, title: str, report: ImportReport, *, is_own_format: bool = False
+) -> None:
+    """Give a session a title, with the next number if its owner has the title already.
 
     Two people with the same title can be merged into one. So an export of Palaver may have a title twice, but not twice
     for one audience.
@@ -122,7 +126,8 @@ def set_free_title(tx: Transaction, session_no: int, title: str, *, is_own_forma
     free = title if is_free else sessions.find_free_title(tx, row, title)
     slot = parse_title_slot(free)
     update_session(tx, session_no, {"title": free, "title_base": slot.base, "title_number": slot.number})
-    return free
+    if free != title:
+        report.notes.add(f"The title “{title}” is taken here: the conversation is now “{free}”.")
 
 
 def repair_session(tx: Transaction, session_no: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from palaver.core.clock import check_timezone, to_micros
@@ -46,7 +47,6 @@ from palaver.transfer.report import (
     ImportRun,
     WriteQueue,
 )
-from palaver.transfer.restore_sessions import SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,7 +198,7 @@ class Importer:
         self, store: SessionStore, attachments: Attachments | None, options: ImportOptions | None = None
     ) -> None:
         self._store = store
-        self._attachments = attachments
+        self._make_run = partial(ImportRun, store=store, attachments=attachments)
         self._options = options or ImportOptions()
 
     def import_files(
@@ -210,18 +210,9 @@ class Importer:
         on_progress: Callable[[int], None] | None = None,
     ) -> ImportReport:
         """Import everything, for the operator; conversations that name no people belong to `person`."""
-        return _run_import(
-            ImportRun(
-                store=self._store,
-                attachments=self._attachments,
-                reader=reader,
-                person=person,
-                is_trusted=True,
-                is_dry_run=dry_run,
-                options=self._options,
-                on_progress=on_progress,
-            )
-        )
+        run = self._make_run(reader=reader, person=person, is_trusted=True, is_dry_run=dry_run, options=self._options)
+        run.on_progress = on_progress
+        return _run_import(run)
 
     async def import_for_person(
         self,
@@ -243,22 +234,13 @@ class Importer:
         options = replace(
             self._options, max_conversations=MAX_PERSONAL_CONVERSATIONS, max_messages=MAX_PERSONAL_MESSAGES
         )
-        run = ImportRun(
-            store=self._store,
-            attachments=self._attachments,
-            reader=reader,
-            person=person.person,
-            is_trusted=False,
-            is_dry_run=dry_run,
-            options=options,
-            on_progress=on_progress,
-            on_entry=on_entry,
-        )
+        run = self._make_run(reader=reader, person=person.person, is_trusted=False, is_dry_run=dry_run, options=options)
+        run.on_progress, run.on_entry = on_progress, on_entry
         return await asyncio.to_thread(_run_import, run)
 
 
 def _run_import(run: ImportRun) -> ImportReport:
-    queue = WriteQueue(run.store.engine, run.report, remembered=frozenset({SESSION}), check=_make_check(run))
+    queue = WriteQueue(run.store.engine, run.report, _make_check(run))
     conversations, others = ConversationImporter(run, queue), ItemImporter(run, queue)
     count = 0
     for item in run.reader.read_items():

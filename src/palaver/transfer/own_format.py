@@ -20,10 +20,10 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Self, TypeVar
 
 from palaver.core.files import iterate_lines
-from palaver.transfer.export_records import EXPORT_FORMAT
+from palaver.transfer.export_records import EXPORT_FORMAT, InvalidRecord
 from palaver.transfer.imported import ImportProblem, InvalidImport
 from palaver.transfer.reader_kit.export_files import close_on_error
 
@@ -38,6 +38,7 @@ MAX_LINE_BYTES: Final = 64 * 1024 * 1024  # more than the largest message as JSO
 CHUNK_BYTES: Final = 192 * 1024  # of a file, in one line
 _FORMAT_NAME, _, _FORMAT_VERSION = EXPORT_FORMAT.partition("/")
 
+T = TypeVar("T")
 Record = dict[str, Any]
 ScopeKind = Literal["all", "person", "sessions"]
 
@@ -181,6 +182,14 @@ class RecordStream:
                 self._ahead = found
                 return
             yield found
+
+    def read_parts(self, record_type: str, session_id: str, read: Callable[[Record], T]) -> Iterator[T]:
+        """Read the lines of a session that follow now; one that is not valid is reported and left out."""
+        for number, record in self.take_while(record_type, "session", session_id):
+            try:
+                yield read(record)
+            except InvalidRecord as error:
+                self.report(number, str(error))
 
     def take_chunks(self, attachment_id: str) -> Iterator[bytes]:
         """Yield the bytes of a file that follow now."""

@@ -51,6 +51,7 @@ class PlaceFinder:
     def __init__(self, run: ImportRun) -> None:
         self._run = run
         self._people: dict[tuple[str, str], tuple[PersonId, int] | None] = {}
+        self._own_audience_no: int | None = None
 
     def find(self, conversation: ImportedConversation, session_id: SessionId) -> Place:
         """Find the place of a conversation. Only the operator's import looks at the source that its files name."""
@@ -80,18 +81,12 @@ class PlaceFinder:
             user_name=run.person.name,
         )
         key = build_session_key(source, agent=run.config.agent)
-        _, audience_no = self._load_own_audience()
-        return Place(source=source, key=key, shared=False, person_id=run.person.id, audience_no=audience_no)
-
-    def _load_own_audience(self) -> tuple[PersonId, int]:
-        own = ("", self._run.person.id)
-        found = self._people.get(own)
-        if found is None:
-            row = self._run.store.engine.run(Read(lambda tx: people.find_by_id(tx, self._run.person.id)))
+        if self._own_audience_no is None:
+            row = run.store.engine.run(Read(lambda tx: people.find_by_id(tx, run.person.id)))
             if row is None:
                 raise InvalidImport("The person of this import was erased while it ran.")
-            found = self._people[own] = (row.person.id, row.audience_no)
-        return found
+            self._own_audience_no = row.audience_no
+        return Place(source=source, key=key, shared=False, person_id=run.person.id, audience_no=self._own_audience_no)
 
     def find_author(self, place: Place, author: Author | None) -> PersonId | None:
         """Return the person who wrote a message in a shared place."""

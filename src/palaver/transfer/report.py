@@ -182,6 +182,15 @@ class Batch:
         self.found: dict[tuple[str, object], Any] = {}
         self.report = ImportReport("")
 
+    def set_session(self, session_id: str | None, no: int | None) -> None:
+        """Remember the session that is being written."""
+        self.set("session", "current", (session_id, no))
+
+    def get_session_no(self, session_id: str) -> int | None:
+        """Return the number of a session if it is being written; None if it is here already."""
+        current_id, no = self.get("session", "current") or (None, None)
+        return no if current_id == session_id else None
+
     def get(self, kind: str, key: object) -> Any:
         """Return what a step of this batch or of an earlier one has found; None if none has."""
         found = self.found.get((kind, key))
@@ -195,20 +204,17 @@ Step = Callable[["Transaction", Batch], None]
 
 
 class WriteQueue:
-    """Runs steps in order, many in each transaction."""
+    """Runs steps in order, many in each transaction.
+
+    `check` is called at the beginning of each transaction: it raises if nothing may be written any more.
+    """
 
     def __init__(
-        self,
-        engine: Engine,
-        report: ImportReport,
-        *,
-        remembered: frozenset[str] = frozenset(),
-        check: Callable[[Transaction], None] = lambda _tx: None,
+        self, engine: Engine, report: ImportReport, check: Callable[[Transaction], None] = lambda _tx: None
     ) -> None:
         self._engine = engine
         self._report = report
-        self._remembered = remembered  # kinds of findings that later batches need
-        self._check = check  # at the beginning of each transaction: raises if nothing may be written any more
+        self._check = check
         self._known: dict[tuple[str, object], Any] = {}
         self._steps: list[Step] = []
         self._rows = 0
@@ -243,5 +249,5 @@ class WriteQueue:
         batch = self._engine.run(Write(run, is_long=True))
         crash_point("import.batch_stored")
         self._steps, self._rows, self._chars = [], 0, 0
-        self._known |= {key: value for key, value in batch.found.items() if key[0] in self._remembered}
+        self._known |= batch.found
         self._report.extend(batch.report)

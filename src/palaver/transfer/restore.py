@@ -6,6 +6,8 @@ What is here with the same id stays as it is. A line that is not valid is report
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.clock import from_micros, to_micros
@@ -39,8 +41,9 @@ def restore_export(
 ) -> ImportReport:
     """Import an export of Palaver. `on_progress` is called with the bytes that were read, and with all."""
     report = ImportReport("palaver", is_dry_run=dry_run)
+    queue = WriteQueue(store.engine, report)
     with RecordStream(path, report.add_problem) as stream:
-        restore = _DryRun(store, stream, report) if dry_run else _Restore(store, attachments, stream, report)
+        restore = _DryRun(store, stream, report) if dry_run else _Restore(store, attachments, stream, queue, report)
         size = stream.size
         for number, record in stream.read():
             try:
@@ -49,7 +52,7 @@ def restore_export(
                 stream.report(number, str(error))
             if on_progress is not None:
                 on_progress(stream.position, size)
-        restore.finish()
+        queue.flush()
         stream.check_end()
     if not dry_run:
         store.indexer.notify()
@@ -83,34 +86,32 @@ class _DryRun:
 
     def _read_session(self, record: Record, *, is_here: bool) -> None:
         session = SessionRestore(record, self._audiences, 0)
-        messages = 0
-        for number, event in self._stream.take_while("event", "session", session.id):
-            try:
-                messages += session.read_event(event).kind == "message"
-            except InvalidRecord as error:
-                self._stream.report(number, str(error))
+        events = self._stream.read_parts("event", session.id, session.read_event)
+        messages = sum(event.kind == "message" for event in events)
         if is_here:
             self._report.count("unchanged")
         else:
             self._report.count("conversations")
             self._report.count("messages", messages)
 
-    def finish(self) -> None:
-        """Do nothing: nothing was written."""
-
 
 class _Restore:
     """Writes the records of a file."""
 
     def __init__(
-        self, store: SessionStore, attachments: Attachments | None, stream: RecordStream, report: ImportReport
+        self,
+        store: SessionStore,
+        attachments: Attachments | None,
+        stream: RecordStream,
+        queue: WriteQueue,
+        report: ImportReport,
     ) -> None:
         self._store = store
         self._attachments = attachments
         self._stream = stream
         self._report = report
         self._audiences = AudienceDirectory()
-        self._queue = WriteQueue(store.engine, report, remembered=restore_sessions.REMEMBERED)
+        self._queue = queue
         self._now = to_micros(store.clock.now())
 
     def add(self, record: Record) -> None:
@@ -131,9 +132,6 @@ class _Restore:
             case kind:
                 raise InvalidRecord(f"a line of type {kind[:40]!r} is not expected here", key="type")
 
-    def finish(self) -> None:
-        self._queue.flush()
-
     # -- sessions ------------------------------------------------------------------------------------------
 
     def _add_session(self, record: Record) -> None:
@@ -141,12 +139,7 @@ class _Restore:
         self._queue.add(session.start, rows=2)
         rows = []
         chars = 0
-        for number, event in self._stream.take_while("event", "session", session.id):
-            try:
-                row = session.read_event(event)
-            except InvalidRecord as error:
-                self._stream.report(number, str(error))
-                continue
+        for row in self._stream.read_parts("event", session.id, session.read_event):
             rows.append(row)
             chars += row.size
             if len(rows) >= EVENTS_PER_STEP or chars >= 500_000:
@@ -154,21 +147,11 @@ class _Restore:
                 rows, chars = [], 0
         if rows:
             self._queue.add(session.make_events_step(rows), rows=len(rows), chars=chars)
-        self._add_usage(session)
+        read_usage = partial(restore_sessions.read_usage, audiences=self._audiences)
+        usage = self._stream.read_parts("usage", session.id, read_usage)
+        while used := list(islice(usage, EVENTS_PER_STEP)):
+            self._queue.add(session.make_usage_step(used), rows=len(used))
         self._queue.add(session.finish, rows=2)
-
-    def _add_usage(self, session: SessionRestore) -> None:
-        rows = []
-        for number, record in self._stream.take_while("usage", "session", session.id):
-            try:
-                rows.append(restore_sessions.read_usage(record, self._audiences))
-            except InvalidRecord as error:
-                self._stream.report(number, str(error))
-            if len(rows) >= EVENTS_PER_STEP:
-                self._queue.add(session.make_usage_step(rows), rows=len(rows))
-                rows = []
-        if rows:
-            self._queue.add(session.make_usage_step(rows), rows=len(rows))
 
     # -- files ---------------------------------------------------------------------------------------------
 

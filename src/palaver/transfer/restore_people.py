@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 AUDIENCE, PERSON, PROJECT = "audience", "person", "project"  # what later steps look up
-REMEMBERED = frozenset({AUDIENCE, PERSON, PROJECT})
 
 
 class AudienceDirectory:
@@ -59,7 +58,9 @@ class AudienceDirectory:
         record = self._records[ref]
         number = self._find(tx, batch, record)
         if number is None:
-            number = self.create(tx, batch, ref)
+            columns = decode_columns(people.AUDIENCE_FIELDS, record)
+            number = people.create_audience(tx, columns["created_at"])
+            self.join_members(tx, batch, ref, number)
         batch.set(AUDIENCE, ref, number)
         return number
 
@@ -73,19 +74,12 @@ class AudienceDirectory:
             if anchor in record and (no := find_value(tx, table, "audience_no", {column: record[anchor]})) is not None:
                 return int(no)
         if "lane" in record and owner is None:
-            no = find_value(tx, "lane", "audience_no", {"key": record["lane"], "shared": 1})
-            return None if no is None else int(no)
+            shared: int | None = find_value(tx, "lane", "audience_no", {"key": record["lane"], "shared": 1})
+            return shared
         return None
 
-    def create(self, tx: Transaction, batch: Batch, ref: int) -> int:
-        """Create an audience, with those of its members who are here."""
-        columns = decode_columns(people.AUDIENCE_FIELDS, self._records[ref])
-        audience_no = people.create_audience(tx, columns["created_at"])
-        batch.set(AUDIENCE, ref, audience_no)
-        self.join_members(tx, batch, ref, audience_no)
-        return audience_no
-
     def join_members(self, tx: Transaction, batch: Batch, ref: int, audience_no: int) -> None:
+        """Let those of the members who are here join an audience."""
         for member in get_list(self._records[ref], "members"):
             person_id = batch.get(PERSON, member["person"])
             if person_id is not None:
@@ -97,7 +91,7 @@ def make_person_step(record: Record, audiences: AudienceDirectory) -> Step:
     """Return the step that finds or adds a person."""
     columns = decode_columns(people.PERSON_EXPORT.fields, record)
     ref = audiences.check(record) if "audience" in record else None
-    merged_into = None if record.get("merged_into") is None else check_text("merged_into", record["merged_into"])
+    merged_into = get_optional_text(record, "merged_into")
     accounts = [_read_account(each) for each in get_list(record, "accounts")]
 
     def run(tx: Transaction, batch: Batch) -> None:
@@ -164,3 +158,7 @@ def get_list(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise InvalidRecord(f"{key}: not a list of objects", key=key)
     return value
+
+
+def get_optional_text(record: Mapping[str, Any], key: str) -> str | None:
+    return None if record.get(key) is None else check_text(key, record[key])

@@ -22,7 +22,7 @@ from palaver.prompts.model import PROMPT_FIELDS
 from palaver.sessions.lanes_table import MOVE_EXPORT
 from palaver.transfer.export_records import EXPORTED_TABLES, InvalidRecord, check_text, decode_columns
 from palaver.transfer.import_rows import find_session_no, find_value, has_row, insert_row, insert_row_if_new
-from palaver.transfer.restore_people import PERSON, PROJECT, AudienceDirectory, find_owner, get_list
+from palaver.transfer.restore_people import PERSON, PROJECT, AudienceDirectory, find_owner, get_list, get_optional_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,10 +66,6 @@ def make_step(record: Record, audiences: AudienceDirectory) -> Step:
         finish(tx, batch, values, is_new)
 
     return run
-
-
-def get_optional_text(record: Mapping[str, Any], key: str) -> str | None:
-    return None if record.get(key) is None else check_text(key, record[key])
 
 
 # ---- checking a record ---------------------------------------------------------------------------------------

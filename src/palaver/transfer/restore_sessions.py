@@ -19,8 +19,7 @@ from palaver.transfer import import_rows, imports_table as imports
 from palaver.transfer.export_records import InvalidRecord, check_text, decode_columns, decode_fields, get_event_fields
 from palaver.transfer.import_rows import EventRow, find_session_no, find_value, insert_row, insert_row_if_new
 from palaver.transfer.imports_table import ItemKey
-from palaver.transfer.restore_people import AUDIENCE, PERSON, PROJECT, AudienceDirectory, get_list
-from palaver.transfer.restore_rows import get_optional_text
+from palaver.transfer.restore_people import PERSON, PROJECT, AudienceDirectory, get_list, get_optional_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from palaver.transfer.report import Batch, Step
 
 FORMAT: Final = "palaver"
-SESSION, ATTACHMENT = "session", "attachment"
-CURRENT = "current"  # the session that is being written
+ATTACHMENT: Final = "attachment"
 EVENTS_PER_STEP: Final = 250
 _SEQ_COUNTERS = ("last_seq", "message_count", "tool_call_count")
 _EVENT_KIND = re.compile(r"[a-z_]{1,40}")
@@ -72,18 +70,12 @@ class SessionRestore:
             batch.report.count("deleted")
         elif no is not None and (item is None or item.is_done):
             batch.report.count("unchanged")
-        elif no is not None:
-            batch.set(SESSION, CURRENT, (self.id, no))
         else:
-            audience_no = self._audiences.resolve(tx, batch, self._ref)
-            no = import_rows.start_session(tx, self._columns | {"audience_no": audience_no})
-            imports.add(tx, self._key, self._now, session_id=self.id, is_done=False)
-            batch.set(SESSION, CURRENT, (self.id, no))
-
-    def _get_no(self, batch: Batch) -> int | None:
-        """Return the number of the session if it is being written; None if it is here already."""
-        session_id, no = batch.get(SESSION, CURRENT) or ("", None)
-        return no if session_id == self.id else None
+            if no is None:
+                audience_no = self._audiences.resolve(tx, batch, self._ref)
+                no = import_rows.start_session(tx, self._columns | {"audience_no": audience_no})
+                imports.add(tx, self._key, self._now, session_id=self.id, is_done=False)
+            batch.set_session(self.id, no)
 
     def read_event(self, record: Mapping[str, Any]) -> EventRow:
         """Read an event of this session; raises InvalidRecord."""
@@ -101,7 +93,7 @@ class SessionRestore:
 
     def make_events_step(self, rows: list[EventRow]) -> Step:
         def run(tx: Transaction, batch: Batch) -> None:
-            no = self._get_no(batch)
+            no = batch.get_session_no(self.id)
             if no is None:
                 return
             stored = find_value(tx, "session", "last_seq", {"no": no}) or 0
@@ -116,7 +108,7 @@ class SessionRestore:
 
     def make_usage_step(self, rows: list[tuple[dict[str, Any], int | None]]) -> Step:
         def run(tx: Transaction, batch: Batch) -> None:
-            no = self._get_no(batch)
+            no = batch.get_session_no(self.id)
             for columns, ref in rows if no is not None else ():
                 audience_no = None if ref is None else self._audiences.resolve(tx, batch, ref)
                 insert_row_if_new(tx, "usage", columns | {"session_no": no, "audience_no": audience_no})
@@ -125,10 +117,9 @@ class SessionRestore:
 
     def finish(self, tx: Transaction, batch: Batch) -> None:
         """Show the session in lists, with its title, counters, project and files."""
-        no = self._get_no(batch)
+        no = batch.get_session_no(self.id)
         if no is None:
             return
-        title = self._columns["title"]
         columns: dict[str, Any] = {
             name: self._columns[name]
             for name in ("active_at", "last_seq", "message_count", "compaction_seq", "redo_seq")
@@ -141,10 +132,8 @@ class SessionRestore:
         import_rows.update_session(tx, no, columns)
         if not self.is_complete:
             import_rows.repair_session(tx, no)
-        if title is not None:
-            free = import_rows.set_free_title(tx, no, title, is_own_format=True)
-            if free != title:
-                batch.report.notes.add(f"The title “{title}” is taken here: the conversation is now “{free}”.")
+        if self._columns["title"] is not None:
+            import_rows.set_free_title(tx, no, self._columns["title"], batch.report, is_own_format=True)
         file_nos = (batch.get(ATTACHMENT, each) for each in self._attachments)
         attachments.use_in_session(tx, no, [each for each in file_nos if each is not None])
         for file_person, mark in self._marks:
@@ -193,6 +182,3 @@ def make_orphan_usage_step(record: Record, audiences: AudienceDirectory) -> Step
             insert_row(tx, "usage", columns | {"session_no": number, "audience_no": audience_no})
 
     return run
-
-
-REMEMBERED = frozenset({AUDIENCE, PERSON, PROJECT, SESSION, ATTACHMENT})
