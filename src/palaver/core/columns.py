@@ -57,9 +57,9 @@ class Columns(Generic[T]):
         """
         self._value_class = value_class
         self._expressions = expressions
-        hints = get_type_hints(value_class, localns=_KNOWN_TYPES | {each.__name__: each for each in types})
+        found = find_field_types(value_class, *types)
         held = [field for field in fields(value_class) if field.name not in without]  # type: ignore[arg-type]
-        self.columns = tuple(_make_column(field, hints[field.name]) for field in held)
+        self.columns = tuple(_make_column(field, *found[field.name]) for field in held)
         self._encoders = {column.name: column.encode for column in self.columns}
 
     def __len__(self) -> int:
@@ -116,11 +116,20 @@ def update_row(tx: Transaction, table: str, key_column: str, key: object, values
     tx.execute(f"UPDATE {table} SET {assignments} WHERE {key_column} = $1", key, *values.values())
 
 
-def _make_column(field: Field[Any], hint: Any) -> Column:
+def find_field_types(value_class: type, *types: type) -> dict[str, tuple[Any, bool]]:
+    """Return the type of each field of a dataclass, and whether it may be None; see `types` of `Columns`."""
+    hints = get_type_hints(value_class, localns=_KNOWN_TYPES | {each.__name__: each for each in types})
+    return {field.name: _split_optional(hints[field.name]) for field in fields(value_class)}
+
+
+def _split_optional(hint: Any) -> tuple[Any, bool]:
     is_optional = get_origin(hint) in {UnionType, Union} and NoneType in get_args(hint)
     if is_optional:
         (hint,) = (each for each in get_args(hint) if each is not NoneType)
-    hint = getattr(hint, "__supertype__", hint)  # of a NewType
+    return getattr(hint, "__supertype__", hint), is_optional  # of a NewType, the type below it
+
+
+def _make_column(field: Field[Any], hint: Any, is_optional: bool) -> Column:
     default = None if field.default_factory is MISSING else field.default_factory
     if field.default is not MISSING and field.default is not None:
         default = lambda: field.default  # noqa: E731

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from palaver.core.errors import InvalidSource
 from palaver.core.text import make_json_storable
@@ -214,22 +214,10 @@ class SessionSource:
                 f"A source needs a 'platform', such as 'telegram'; this one has {platform!r}.", platform=platform
             )
 
-        def read(name: str) -> str | None:
-            return _to_text(name, fields.get(name))
-
-        return cls(
-            platform,
-            read("chat_id"),
-            chat_name=read("chat_name"),
-            chat_type=read("chat_type") or ChatType.DM,
-            user_id=read("user_id"),
-            user_name=read("user_name"),
-            thread_id=read("thread_id"),
-            chat_topic=read("chat_topic"),
-            user_id_alt=read("user_id_alt"),
-            chat_id_alt=read("chat_id_alt"),
-            account=read("account") or "",
-        )
+        values: dict[str, Any] = {name: _to_text(name, fields.get(name)) for name in cls.__slots__}
+        values["chat_type"] = values["chat_type"] or ChatType.DM
+        values["account"] = values["account"] or ""
+        return cls(**values)
 
 
 # Here people read the conversation itself, live: nothing has to be delivered.

@@ -15,7 +15,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import format_optional_time
 from palaver.core.errors import ConfigError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from palaver.core.ids import SessionId, SessionKey
+    from palaver.sessions.model import SessionEntry
 
 
 MIN_SECRET_BYTES = 16  # bytes
@@ -113,22 +114,6 @@ _PLATFORM_NOTES: Final = {Platform.DISCORD: _NO_PLATFORM_API, Platform.SLACK: _N
 _CHAT_TYPE_NAMES: Final = {ChatType.GROUP: "group", ChatType.CHANNEL: "channel", ChatType.THREAD: "thread"}
 
 
-class CurrentSession(Protocol):
-    """The facts about a lane's current session that the context needs; `SessionEntry` provides them."""
-
-    @property
-    def session_id(self) -> SessionId: ...
-
-    @property
-    def session_key(self) -> SessionKey: ...
-
-    @property
-    def created_at(self) -> datetime: ...
-
-    @property
-    def is_first_contact(self) -> bool: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class SessionContext:
     """The place of a conversation, and the places that the agent can send to from there."""
@@ -179,7 +164,7 @@ class SessionContext:
 def build_session_context(
     source: SessionSource,
     config: GatewayConfig,
-    entry: CurrentSession | None = None,
+    entry: SessionEntry | None = None,
     *,
     connected: Collection[Platform] | None = None,
     home_channels: Mapping[Platform, HomeChannel] | None = None,

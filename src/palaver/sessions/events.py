@@ -103,10 +103,7 @@ class Event:
         reader = JsonReader("event", data)
         person, message = reader.read_optional_object("person"), reader.read_optional_object("message")
         return cls(
-            seq=reader.read("seq", int),
-            kind=reader.read_choice("kind", EventKind),
-            at=reader.read_time("at"),
-            hidden=reader.read("hidden", bool),
+            **reader.read_fields(cls, without={"person_id", "message", "facts"}),
             person_id=None if person is None else PersonId(JsonReader("event.person", person).read("id", str)),
             message=None if message is None else message_from_json(message),
             facts=dict(reader.read_object("facts")),

@@ -20,7 +20,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from palaver.core.clock import format_optional_time, format_time
-from palaver.core.ids import PersonId, ProjectId, SessionId, SessionKey
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.titles import clean_long_text
 from palaver.sessions.message import Message, message_to_json
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from palaver.core.ids import PersonId, ProjectId, SessionId, SessionKey
     from palaver.sessions.events import Event
     from palaver.sessions.search_text import Snippet
     from palaver.sessions.turn import BusyPolicy
@@ -142,33 +142,11 @@ class Session:
         """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
         reader = JsonReader("session", data)
         source = SessionSource.from_dict(reader.read_object("source"))
-        project_id, parent_id = reader.read_optional("project_id", str), reader.read_optional("parent_id", str)
+        derived = {"platform", "chat_type", "last_prompt_tokens", "usage", "source_json"}
         return cls(
-            id=SessionId(reader.read("id", str)),
-            key=SessionKey(reader.read("key", str)),
+            **reader.read_fields(cls, without=derived),
             platform=source.platform,
             chat_type=source.chat_type,
-            title=reader.read_optional("title", str),
-            auto_title=reader.read_optional("auto_title", str),
-            preview=reader.read("preview", str),
-            shared=reader.read("shared", bool),
-            message_count=reader.read("message_count", int),
-            tool_call_count=reader.read("tool_call_count", int),
-            created_at=reader.read_time("created_at"),
-            active_at=reader.read_optional_time("active_at"),
-            last_message_at=reader.read_optional_time("last_message_at"),
-            last_human_at=reader.read_optional_time("last_human_at"),
-            ended_at=reader.read_optional_time("ended_at"),
-            end_reason=reader.read_optional_choice("end_reason", EndReason),
-            start_reason=reader.read_choice("start_reason", StartReason),
-            previous_had_messages=reader.read("previous_had_messages", bool),
-            is_first_contact=reader.read("is_first_contact", bool),
-            pinned=reader.read("pinned", bool),
-            archived=reader.read("archived", bool),
-            project_id=None if project_id is None else ProjectId(project_id),
-            parent_id=None if parent_id is None else SessionId(parent_id),
-            model=reader.read_optional("model", str),
-            model_provider=reader.read_optional("model_provider", str),
             last_prompt_tokens=reader.read("context_tokens", int),
             usage=UsageTotals.from_dict(reader.read_object("usage")),
             source_json=json.dumps(source.to_dict(), separators=(",", ":")),

@@ -6,7 +6,7 @@ It is stored with the message, so that people, exports and the agent itself know
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final, Self
 
@@ -30,27 +30,15 @@ class SentBy:
 
     def to_dict(self) -> dict[str, str | None]:
         """Return it as JSON-ready fields; `from_dict` reads them."""
-        return {
-            "kind": self.kind.value,
-            "name": self.name,
-            "job_id": self.job_id,
-            "run_id": self.run_id,
-            "session_id": self.session_id,
-        }
+        return {**asdict(self), "kind": self.kind.value}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self | None:
         """Read what `to_dict` returned; None if it is something else."""
-        texts = {key: value for key, value in fields.items() if isinstance(value, str)}
+        texts: dict[str, Any] = {key: value for key in cls.__slots__ if isinstance(value := fields.get(key), str)}
         if texts.get("kind") not in set(SenderKind):
             return None
-        return cls(
-            kind=SenderKind(texts["kind"]),
-            name=texts.get("name", ""),
-            job_id=texts.get("job_id"),
-            run_id=texts.get("run_id"),
-            session_id=texts.get("session_id"),
-        )
+        return cls(**{**texts, "kind": SenderKind(texts["kind"])})
 
 
 def find_sent_by(extra: Mapping[str, Any]) -> SentBy | None:

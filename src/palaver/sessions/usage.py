@@ -177,11 +177,8 @@ class UsageTotals(UsageSums):
         reader = JsonReader("usage", data)
         dollars = reader.read_dollars("cost_usd")
         return cls(
-            **{name: reader.read(name, int) for name in TOKEN_COUNTERS},
+            **reader.read_fields(cls, without={"cost_nanos"}),
             cost_nanos=None if dollars is None else int(dollars * NANOS_PER_DOLLAR),
-            cost_status=reader.read_choice("cost_status", CostStatus),
-            cost_source=reader.read_optional("cost_source", str),
-            unpriced_turns=reader.read("unpriced_turns", int),
         )
 
 

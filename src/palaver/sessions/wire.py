@@ -12,14 +12,17 @@ fields that depend on the caller; they leave out the ids that platforms use for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from enum import StrEnum
 from typing import Any, TypedDict, TypeVar
 
+from palaver.core.columns import find_field_types
 from palaver.core.errors import InvalidInput
 
 T = TypeVar("T")
+C = TypeVar("C", bound=StrEnum)
 
 
 class UsageJson(TypedDict):
@@ -116,6 +119,11 @@ class JsonReader:
         self._data = data
 
     def read(self, key: str, kind: type[T]) -> T:
+        """Read a value of this type; times and members of enums are stored as text."""
+        if issubclass(kind, datetime):
+            return self._read_time(key)  # type: ignore[return-value]
+        if issubclass(kind, StrEnum):
+            return self._read_choice(key, kind)
         value = self._data.get(key)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self._make_error(key, value, kind.__name__)
@@ -124,13 +132,21 @@ class JsonReader:
     def read_optional(self, key: str, kind: type[T]) -> T | None:
         return None if self._data.get(key) is None else self.read(key, kind)
 
+    def read_fields(self, value_class: type, *, without: Collection[str]) -> dict[str, Any]:
+        """Read the fields of a dataclass, except for some, by their types."""
+        return {
+            name: self.read_optional(name, kind) if is_optional else self.read(name, kind)
+            for name, (kind, is_optional) in find_field_types(value_class).items()
+            if name not in without
+        }
+
     def read_object(self, key: str) -> Mapping[str, Any]:
         return self.read(key, Mapping)  # type: ignore[type-abstract]
 
     def read_optional_object(self, key: str) -> Mapping[str, Any] | None:
         return None if self._data.get(key) is None else self.read_object(key)
 
-    def read_time(self, key: str) -> datetime:
+    def _read_time(self, key: str) -> datetime:
         text = self.read(key, str)
         try:
             moment = datetime.fromisoformat(text)
@@ -140,9 +156,6 @@ class JsonReader:
             raise self._make_error(key, text, "a time with a time zone")
         return moment.astimezone(UTC)
 
-    def read_optional_time(self, key: str) -> datetime | None:
-        return None if self._data.get(key) is None else self.read_time(key)
-
     def read_dollars(self, key: str) -> Decimal | None:
         text = self.read_optional(key, str)
         try:
@@ -150,16 +163,12 @@ class JsonReader:
         except InvalidOperation:
             raise self._make_error(key, text, "an amount such as 0.25") from None
 
-    def read_choice(self, key: str, choices: type[T]) -> T:
-        """Read a member of an enum."""
+    def _read_choice(self, key: str, choices: type[C]) -> C:
         value = self.read(key, str)
         try:
-            return choices(value)  # type: ignore[call-arg]
+            return choices(value)
         except ValueError:
-            raise self._make_error(key, value, ", ".join(map(str, choices))) from None  # type: ignore[call-overload]
-
-    def read_optional_choice(self, key: str, choices: type[T]) -> T | None:
-        return None if self._data.get(key) is None else self.read_choice(key, choices)
+            raise self._make_error(key, value, ", ".join(choices)) from None
 
     def _make_error(self, key: str, value: object, allowed: str) -> InvalidInput:
         return InvalidInput(f"{self._name}.{key}: {value!r} is not allowed ({allowed})", key=key)
