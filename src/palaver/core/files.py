@@ -19,6 +19,7 @@ import secrets
 import shutil
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -117,18 +118,8 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file, readable by its owner only; the copy appears complete or not at all."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        with (
-            source.open("rb") as reader,
-            os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as writer,
-        ):
-            shutil.copyfileobj(reader, writer, 1024 * 1024)
-            writer.flush()
-            os.fsync(writer.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with source.open("rb") as reader:
+        _write_via_temporary_file(target, iter(partial(reader.read, 1024 * 1024), b""), overwrite=True)
 
 
 def flush_folder(folder: Path) -> None:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import apsw
 
+from palaver.core.engines.integrity import get_file_size, get_file_state
 from palaver.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class ForeignDatabase:
         self.path = path
         self._db = db
         self._copy_folder = copy_folder
-        self._opened_as = _identify(path)
+        self._opened_as = get_file_state(path)
         self._columns: dict[str, frozenset[str]] = {}
 
     def close(self) -> None:
@@ -97,7 +98,7 @@ class ForeignDatabase:
             cursor.close(force=True)
 
     def _make_error(self, problem: str) -> InvalidForeignDatabase:
-        if self._copy_folder is None and _identify(self.path) != self._opened_as:
+        if self._copy_folder is None and get_file_state(self.path) != self._opened_as:
             return InvalidForeignDatabase(
                 f"{self.path}: another program has changed this database while it was read ({problem}). Run the import"
                 " again.",
@@ -112,9 +113,9 @@ def open_foreign_database(path: Path) -> ForeignDatabase:
     wal, shared_memory, journal = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))
     copy_folder: Path | None = None
     try:
-        if is_wal and not _has_content(wal):
+        if is_wal and not get_file_size(wal):
             address = _make_address(path, "mode=ro&immutable=1")
-        elif (is_wal and shared_memory.exists()) or (not is_wal and not _has_content(journal)):
+        elif (is_wal and shared_memory.exists()) or (not is_wal and not get_file_size(journal)):
             address = _make_address(path, "mode=ro")
         else:
             copy_folder = _copy_files(path, wal, journal)
@@ -173,21 +174,6 @@ def _remove_copy(folder: Path | None) -> None:
 
 def _make_address(path: Path, options: str) -> str:
     return f"file:{quote(str(path.absolute()))}?{options}"
-
-
-def _has_content(path: Path) -> bool:
-    try:
-        return path.stat().st_size > 0
-    except OSError:
-        return False
-
-
-def _identify(path: Path) -> tuple[int, int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return (0, 0, 0)
-    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _make_damage_error(path: Path, problem: str) -> InvalidForeignDatabase:

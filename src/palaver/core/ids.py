@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import TYPE_CHECKING, NewType
+from typing import TYPE_CHECKING, NewType, TypeVar
 
 from palaver.core.errors import SessionNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
 SessionId = NewType("SessionId", str)
@@ -26,6 +27,8 @@ DeliveryId = NewType("DeliveryId", str)
 ModelCallId = NewType("ModelCallId", str)
 MemoryId = NewType("MemoryId", str)
 SavedPromptId = NewType("SavedPromptId", str)
+
+T = TypeVar("T")
 
 SESSION_ID_PATTERN = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
 
@@ -42,38 +45,16 @@ def new_session_id(now: datetime) -> SessionId:
     return SessionId(f"{now:%Y%m%d_%H%M%S}_{secrets.token_hex(4)}")
 
 
-def new_person_id() -> PersonId:
-    return PersonId(f"p_{secrets.token_hex(6)}")
+def _make_generator(kind: Callable[[str], T], prefix: str, byte_count: int) -> Callable[[], T]:
+    return lambda: kind(f"{prefix}_{secrets.token_hex(byte_count)}")
 
 
-def new_project_id() -> ProjectId:
-    return ProjectId(f"proj_{secrets.token_hex(4)}")
-
-
-def new_turn_id() -> TurnId:
-    return TurnId(f"t_{secrets.token_hex(8)}")
-
-
-def new_delivery_id() -> DeliveryId:
-    """Return an id for a delivery; it is also the idempotency key on platforms that support one."""
-    return DeliveryId(f"d_{secrets.token_hex(8)}")
-
-
-def new_memory_id() -> MemoryId:
-    return MemoryId(f"m_{secrets.token_hex(4)}")
-
-
-def new_saved_prompt_id() -> SavedPromptId:
-    return SavedPromptId(f"sp_{secrets.token_hex(6)}")
-
-
-def new_job_id() -> JobId:
-    return JobId(f"j_{secrets.token_hex(4)}")
-
-
-def new_job_run_id() -> JobRunId:
-    return JobRunId(f"r_{secrets.token_hex(6)}")
-
-
-def new_model_call_id() -> ModelCallId:
-    return ModelCallId(f"c_{secrets.token_hex(8)}")
+new_person_id = _make_generator(PersonId, "p", 6)
+new_project_id = _make_generator(ProjectId, "proj", 4)
+new_turn_id = _make_generator(TurnId, "t", 8)
+new_delivery_id = _make_generator(DeliveryId, "d", 8)  # also the idempotency key on platforms that support one
+new_memory_id = _make_generator(MemoryId, "m", 4)
+new_saved_prompt_id = _make_generator(SavedPromptId, "sp", 6)
+new_job_id = _make_generator(JobId, "j", 4)
+new_job_run_id = _make_generator(JobRunId, "r", 6)
+new_model_call_id = _make_generator(ModelCallId, "c", 8)

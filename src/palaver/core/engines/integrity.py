@@ -46,19 +46,19 @@ def check_before_use(path: Path, dialect: Dialect) -> None:
     """Raise `StoreDamaged` if a file is damaged or not a database of Palaver; an absent or empty file is new."""
     real_path = path.resolve()  # SQLite's log is beside the file that a link leads to
     wal_path = real_path.with_name(f"{real_path.name}-wal")
-    wal_bytes = _get_size(wal_path)
-    if _get_size(path) == 0:
+    wal_bytes = get_file_size(wal_path)
+    if get_file_size(path) == 0:
         if wal_bytes:
             raise make_damage_error(
                 path, f"the file is missing or empty, but its log {wal_path.name} still holds messages."
             )
         return
     if wal_bytes is None:  # no process uses it: it can be read without any other file
-        state = _get_state(path)
+        state = get_file_state(path)
         try:
             _check_with(open_immutable(path), path, dialect)
         except (apsw.CorruptError, apsw.NotADBError, StoreDamaged):
-            if _get_size(wal_path) is None and _get_state(path) == state:
+            if get_file_size(wal_path) is None and get_file_state(path) == state:
                 raise  # else a process has begun to use it, and may have ended already
         else:
             return
@@ -177,7 +177,7 @@ def _check_pages(db: apsw.Connection, path: Path) -> None:
         raise make_damage_error(path, f"{str(text).strip()}.")
 
 
-def _get_state(path: Path) -> tuple[int, ...] | None:
+def get_file_state(path: Path) -> tuple[int, ...] | None:
     """Return what differs after a file was written or replaced; None if there is none."""
     try:
         stat = path.stat()
@@ -186,7 +186,7 @@ def _get_state(path: Path) -> tuple[int, ...] | None:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def _get_size(path: Path) -> int | None:
+def get_file_size(path: Path) -> int | None:
     """Return the size of a file; None if there is none."""
     try:
         return path.stat().st_size

@@ -21,7 +21,7 @@ import struct
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Final
 
 import apsw
@@ -46,11 +46,12 @@ class ChangeMarks:
     turn_no: int = 0
     delivery_no: int = 0
     access_change_no: int = 0
-    open_turns: frozenset[tuple[int, int, str, int, str | None]] = field(default_factory=frozenset)
-    sending: frozenset[tuple[int, int | None]] = field(default_factory=frozenset)  # (delivery, its session)
     job_run_no: int = 0
     next_job_slot: int = 0
     settings_version: int = 0
+    _: KW_ONLY
+    open_turns: frozenset[tuple[int, int, str, int, str | None]] = frozenset()
+    sending: frozenset[tuple[int, int | None]] = frozenset()  # (delivery, its session)
     next_delivery_at: int | None = None  # when the first delivery that waits is due
 
     def has_more_work_than(self, last: ChangeMarks) -> bool:
@@ -85,9 +86,6 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
     )
     assert last_numbers is not None  # noqa: S101
     *numbers, next_delivery_at = last_numbers
-    event_no, draft_no, turn_no, delivery_no, access_change_no, job_run_no, next_job_slot, settings_version = (
-        int(no or 0) for no in numbers
-    )
     open_turns = frozenset(
         tx.fetch_all(f"{_SELECT_OPEN_TURNS} WHERE state = 'running'")
         + tx.fetch_all(
@@ -96,30 +94,20 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
     )
     sending = frozenset(tx.fetch_all("SELECT no, session_no FROM delivery WHERE state = 'sending'"))
     new_marks = ChangeMarks(
-        event_no,
-        draft_no,
-        turn_no,
-        delivery_no,
-        access_change_no,
-        open_turns,
-        sending,
-        job_run_no,
-        next_job_slot,
-        settings_version,
-        next_delivery_at,
+        *(int(no or 0) for no in numbers), open_turns=open_turns, sending=sending, next_delivery_at=next_delivery_at
     )
     if marks is None:
         return new_marks, frozenset()
     changed = {turn[1] for turn in open_turns ^ marks.open_turns}
-    if access_change_no != marks.access_change_no:
+    if new_marks.access_change_no != marks.access_change_no:
         changed.add(ACCESS_CHANGE)
     if new_marks.settings_version != marks.settings_version:
         changed.add(SETTINGS_CHANGE)
     changed |= {session_no for _, session_no in sending ^ marks.sending if session_no is not None}
     for table, before, last in (
-        ("event", marks.event_no, event_no),
-        ("draft", marks.draft_no, draft_no),
-        ("turn", marks.turn_no, turn_no),
+        ("event", marks.event_no, new_marks.event_no),
+        ("draft", marks.draft_no, new_marks.draft_no),
+        ("turn", marks.turn_no, new_marks.turn_no),
     ):
         if last > before:
             # Without DISTINCT, for which SQLite would scan a whole index of the table.
