@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
-from palaver.core.engines.base import Row, Transaction, fetch_value, list_columns
+from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.errors import LeaseLost
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.inbound import Cursor
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +55,13 @@ class AccountRow:
         return self.lease_until > now and not is_owner_dead(self.lease_owner)
 
 
-class _AccountColumns(NamedTuple):
-    platform: str
-    account: str
-    lease_owner: str | None
-    lease_until: int | None
-    test_no: int
-    # The status:
-    state: str
-    state_since: int
-    name: str | None
-    user_id: str | None
-    warnings: str | None
-    details: str | None
-    linking: str | None
-    error: str | None
-    error_at: int | None
-    last_message_at: int | None
-    last_test: str | None
-
-
 _IS_ACCOUNT = "platform = $1 AND account = $2"
 _HAS_LEASE = f"{_IS_ACCOUNT} AND lease_no = $3 AND lease_owner IS NOT NULL"
-_STATUS_COLUMNS = _AccountColumns._fields[_AccountColumns._fields.index("state") :]
+_STATUS_NAMES = [each.name for each in fields(AccountStatus)]
+_STATUS_COLUMNS = ["state_since" if name == "since" else name for name in _STATUS_NAMES]
 _SET_STATUS = ", ".join(f"{name} = ${number}" for number, name in enumerate(_STATUS_COLUMNS, 4))
-_SELECT = f"SELECT {list_columns(_AccountColumns)} FROM platform_account"
+_SELECT = f"""SELECT platform, account, lease_owner, lease_until, test_no, {", ".join(_STATUS_COLUMNS)}
+    FROM platform_account"""
 
 
 # -- leases -------------------------------------------------------------------------------------------------
@@ -205,34 +185,47 @@ def load(tx: Transaction, account: AccountKey, name: str = "") -> str | None:
 # -- rows ---------------------------------------------------------------------------------------------------
 
 
-def _account_from_row(values: Row) -> AccountRow:
-    row = _AccountColumns._make(values)
+def _account_from_row(row: Row) -> AccountRow:
+    platform, account, lease_owner, lease_until, test_no, *columns = row
+    found = {name: column for name, column in zip(_STATUS_NAMES, columns, strict=True) if column is not None}
     return AccountRow(
-        platform=Platform(row.platform),
-        account=row.account,
-        lease_owner=row.lease_owner,
-        lease_until=row.lease_until,
-        test_no=row.test_no,
-        status=AccountStatus(
-            state=AccountState(row.state),
-            since=from_micros(row.state_since),
-            name=row.name,
-            user_id=row.user_id,
-            warnings=tuple(map(load_text, json.loads(row.warnings))) if row.warnings else (),
-            details=tuple(map(load_text, json.loads(row.details))) if row.details else (),
-            linking=_read_json(LinkingPrompt, row.linking, "expires_at", "instructions"),
-            error=None if row.error is None else load_text(row.error),
-            error_at=from_micros_or_none(row.error_at),
-            last_message_at=from_micros_or_none(row.last_message_at),
-            last_test=_read_json(ConnectionTest, row.last_test, "finished_at", "error"),
-        ),
+        platform=Platform(platform),
+        account=account,
+        status=AccountStatus(**{name: _READERS.get(name, str)(column) for name, column in found.items()}),
+        lease_owner=lease_owner,
+        lease_until=lease_until,
+        test_no=test_no,
     )
 
 
+def _read_texts(column: str) -> tuple[str, ...]:
+    return tuple(map(load_text, json.loads(column)))
+
+
+def _read_json(kind: type[Any], time_name: str, text_name: str, column: str) -> Any:
+    """Return what `_to_column` has made JSON of; one of its fields is a time, and one a text that may be missing."""
+    found = json.loads(column)
+    text = None if found[text_name] is None else load_text(found[text_name])
+    return kind(**{**found, text_name: text, time_name: from_micros_or_none(found[time_name])})
+
+
+# What reads the columns of a status that are no plain text.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "state": AccountState,
+    "since": from_micros,
+    "warnings": _read_texts,
+    "details": _read_texts,
+    "linking": partial(_read_json, LinkingPrompt, "expires_at", "instructions"),
+    "error": load_text,
+    "error_at": from_micros,
+    "last_message_at": from_micros,
+    "last_test": partial(_read_json, ConnectionTest, "finished_at", "error"),
+}
+
+
 def _make_status_params(status: AccountStatus) -> list[Any]:
-    """Return the values of `_STATUS_COLUMNS`; a field of the status has the name of its column, except for one."""
-    names = ("since" if column == "state_since" else column for column in _STATUS_COLUMNS)
-    return [_to_column(getattr(status, name)) for name in names]
+    """Return the values of `_STATUS_COLUMNS`."""
+    return [_to_column(getattr(status, name)) for name in _STATUS_NAMES]
 
 
 def _to_column(value: object) -> Any:
@@ -245,13 +238,3 @@ def _to_column(value: object) -> Any:
     if isinstance(value, LinkingPrompt | ConnectionTest):
         return json.dumps({each.name: _to_column(getattr(value, each.name)) for each in fields(value)})
     return value
-
-
-def _read_json(kind: type[T], column: str | None, time_name: str, text_name: str) -> T | None:
-    """Return what `_to_column` has made JSON of; one of its fields is a time, and one a text that may be missing."""
-    if not column:
-        return None
-    fields = json.loads(column)
-    text = fields[text_name]
-    fields[text_name] = None if text is None else load_text(text)
-    return kind(**{**fields, time_name: from_micros_or_none(fields[time_name])})
