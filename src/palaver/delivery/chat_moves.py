@@ -19,7 +19,7 @@ from palaver.core.source import ChatType, Platform, SessionSource, decode_source
 from palaver.core.text import encode_json
 from palaver.delivery import table as deliveries
 from palaver.people import table as people
-from palaver.sessions import table as sessions
+from palaver.sessions import lanes_table as lanes, table as sessions
 from palaver.sessions.delivery import Address
 from palaver.sessions.keys import list_chat_key_prefixes, replace_participant
 from palaver.sessions.model import EndReason
@@ -198,15 +198,7 @@ def _keep_reachable(tx: Transaction, key: str, session_no: int, now: int) -> Non
         tx.execute("UPDATE lane SET session_no = $2, updated_at = $3 WHERE key = $1", key, session_no, now)
         return
     sessions.end(tx, session_no, EndReason.SWITCHED, now)
-    tx.execute(
-        "INSERT INTO lane_move (lane_key, from_session_no, to_session_no, reason, moved_at)"
-        " VALUES ($1, $2, $3, $4, $5)",
-        key,
-        session_no,
-        current_no,
-        EndReason.SWITCHED.value,
-        now,
-    )
+    lanes.record_move(tx, key, session_no, current_no, EndReason.SWITCHED, now)
 
 
 def move_participant(tx: Transaction, person_id: str, platform: str, old_id: str, new_id: str, now: int) -> None:

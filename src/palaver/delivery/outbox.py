@@ -167,16 +167,18 @@ class Outbox:
         def find(tx: Transaction) -> bool:
             if part_key is None:
                 return previews.has_unknown_id(tx, key, account)
-            return deliveries.find_unconfirmed(tx, account, *part_key) is not None
+            part = deliveries.find_part(tx, account, *part_key)
+            return part is not None and part.is_unconfirmed
 
         def confirm(tx: Transaction) -> bool:
             if part_key is None:
                 previews.save_message_id(tx, key, account, message_id)
                 return True
-            delivery_no = deliveries.find_unconfirmed(tx, account, *part_key)
-            if delivery_no is not None:
-                deliveries.confirm_part(tx, delivery_no, part_key[1], message_id)
-            return delivery_no is not None
+            part = deliveries.find_part(tx, account, *part_key)
+            if part is None or not part.is_unconfirmed:
+                return False
+            deliveries.confirm_part(tx, part.delivery_no, part_key[1], message_id)
+            return True
 
         crash_point("delivery.before_confirmation")
         if await self._engine.arun(Write(confirm, read_first=lambda tx: None if find(tx) else False)):
@@ -194,8 +196,8 @@ class Outbox:
         now = self._now()
 
         def fail(tx: Transaction) -> bool:
-            found = deliveries.find_taken(tx, account, *part_key)
-            if found is None:
+            found = deliveries.find_part(tx, account, *part_key)
+            if found is None or not found.was_taken:
                 return True
             if found.state is DeliveryState.SENDING:
                 return False
@@ -205,8 +207,14 @@ class Outbox:
             return True
 
         def try_without_write(tx: Transaction) -> bool | None:
-            found = deliveries.find_taken(tx, account, *part_key)
-            return True if found is None else False if found.state is DeliveryState.SENDING else None
+            found = deliveries.find_part(tx, account, *part_key)
+            return (
+                True
+                if found is None or not found.was_taken
+                else False
+                if found.state is DeliveryState.SENDING
+                else None
+            )
 
         is_recorded = await self._engine.arun(Write(fail, read_first=try_without_write))
         log.warning("delivery_failed_later", extra={"key": key, "error": str(error), "recorded": is_recorded})

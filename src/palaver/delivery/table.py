@@ -87,8 +87,12 @@ def save_outcome(tx: Transaction, delivery_no: int, part: DeliveryPart) -> None:
         part.edits_id,
         part.first_sent_at,
         None if part.sent_message_id is None else make_storable(part.sent_message_id),
-        None if part.error is None else make_storable(store_text(part.error)),
+        _encode_error(part.error),
     )
+
+
+def _encode_error(error: str | None) -> str | None:
+    return None if error is None else make_storable(store_text(error))
 
 
 def reopen_parts(tx: Transaction, delivery_no: int) -> None:
@@ -129,39 +133,33 @@ def compute_delivery_state(parts: Sequence[DeliveryPart]) -> tuple[DeliveryState
 
 # -- confirmations ------------------------------------------------------------------------------------------
 
-_FIND_UNCONFIRMED = """SELECT d.no FROM delivery d JOIN delivery_part p ON p.delivery_no = d.no
-    WHERE d.id = $1 AND d.platform = $2 AND d.account = $3 AND p.part_no = $4 AND p.first_sent_at IS NOT NULL
-    AND p.state <> 'sent'"""
 
-
-def find_unconfirmed(tx: Transaction, account: AccountKey, delivery_id: str, part_no: int) -> int | None:
-    """Return the number of the delivery if this part of it may have arrived, and it is not known that it has."""
-    no: int | None = fetch_value(tx, _FIND_UNCONFIRMED, delivery_id, *map(str, account), part_no)
-    return no
-
-
-class TakenPart(NamedTuple):
-    """A part that the platform may have taken, or takes at the moment."""
+class SentPart(NamedTuple):
+    """A part of a delivery, as its platform may report on it."""
 
     delivery_no: int
     address: str
     state: DeliveryState
+    is_unconfirmed: bool  # it may have arrived, and it is not known that it has
+
+    @property
+    def was_taken(self) -> bool:
+        """Return whether the platform may have taken it; also while it is being sent."""
+        return self.state in {DeliveryState.SENDING, DeliveryState.SENT, DeliveryState.UNCERTAIN}
 
 
-def find_taken(tx: Transaction, account: AccountKey, delivery_id: str, part_no: int) -> TakenPart | None:
-    """Return a part that was sent, may have been, or is being sent."""
+def find_part(tx: Transaction, account: AccountKey, delivery_id: str, part_no: int) -> SentPart | None:
     row = tx.fetch_one(
-        "SELECT d.no, d.address, p.state FROM delivery d JOIN delivery_part p ON p.delivery_no = d.no"
-        " WHERE d.id = $1 AND d.platform = $2 AND d.account = $3 AND p.part_no = $4"
-        " AND p.state IN ('sending', 'sent', 'uncertain')",
+        "SELECT d.no, d.address, p.state, p.first_sent_at FROM delivery d JOIN delivery_part p ON p.delivery_no = d.no"
+        " WHERE d.id = $1 AND d.platform = $2 AND d.account = $3 AND p.part_no = $4",
         delivery_id,
         *map(str, account),
         part_no,
     )
     if row is None:
         return None
-    delivery_no, address, state = row
-    return TakenPart(delivery_no, address, DeliveryState(state))
+    delivery_no, address, state, first_sent_at = row
+    return SentPart(delivery_no, address, DeliveryState(state), first_sent_at is not None and state != "sent")
 
 
 def fail_part(tx: Transaction, delivery_no: int, part_no: int, error: str, now: int) -> None:
@@ -171,13 +169,13 @@ def fail_part(tx: Transaction, delivery_no: int, part_no: int, error: str, now: 
         " WHERE delivery_no = $1 AND part_no = $2",
         delivery_no,
         part_no,
-        make_storable(store_text(error)),
+        _encode_error(error),
     )
     tx.execute(
         "UPDATE delivery SET state = 'failed', error = $2, ended_at = $3"
         " WHERE no = $1 AND state IN ('sent', 'uncertain')",
         delivery_no,
-        make_storable(store_text(error)),
+        _encode_error(error),
         now,
     )
 
@@ -266,16 +264,22 @@ class DeliveryLease:
 
 
 _HAS_LEASE = "no = $1 AND state = 'sending' AND lease_owner = $2 AND attempts = $3"
+_RELEASED = "lease_owner = NULL, lease_until = NULL"
 
 
 def _make_lease_params(lease: DeliveryLease) -> tuple[int, str, int]:
     return lease.no, lease.owner, lease.delivery.attempt
 
 
+def _change(tx: Transaction, lease: DeliveryLease, assignments: str, *params: object) -> None:
+    """Change a delivery; raise `LeaseLost` if the lease has gone to another process. The parameters begin at `$4`."""
+    if not tx.execute(f"UPDATE delivery SET {assignments} WHERE {_HAS_LEASE}", *_make_lease_params(lease), *params):
+        raise LeaseLost
+
+
 def extend_lease(tx: Transaction, lease: DeliveryLease, until: int) -> None:
     """Extend a lease before the next message is sent. Raises LeaseLost."""
-    if not tx.execute(f"UPDATE delivery SET lease_until = $4 WHERE {_HAS_LEASE}", *_make_lease_params(lease), until):
-        raise LeaseLost
+    _change(tx, lease, "lease_until = $4", until)
 
 
 def find_next_due(tx: Transaction, accounts: Sequence[AccountKey]) -> int | None:
@@ -326,16 +330,8 @@ def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int
     if address is None:
         raise LeaseLost
     tx.lock_name(address)
-    finished = tx.execute(
-        "UPDATE delivery SET state = $4, ended_at = $5, error = $6, due_at = NULL,"
-        f" lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
-        *_make_lease_params(lease),
-        state.value,
-        now,
-        None if error is None else make_storable(store_text(error)),
-    )
-    if not finished:
-        raise LeaseLost
+    ended = f"state = $4, ended_at = $5, error = $6, due_at = NULL, {_RELEASED}"
+    _change(tx, lease, ended, state.value, now, _encode_error(error))
     _make_first_due(tx, address, now)
 
 
@@ -346,16 +342,9 @@ def retry_later(
 
     `attempts` is how many attempts count from now on; None: as many as there were.
     """
-    changed = tx.execute(
-        "UPDATE delivery SET state = 'pending', due_at = $4, error = COALESCE($5, error), attempts = $6,"
-        f" lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
-        *_make_lease_params(lease),
-        due_at,
-        None if error is None else make_storable(store_text(error)),
-        lease.delivery.attempt if attempts is None else attempts,
-    )
-    if not changed:
-        raise LeaseLost
+    count = lease.delivery.attempt if attempts is None else attempts
+    postponed = f"state = 'pending', due_at = $4, error = COALESCE($5, error), attempts = $6, {_RELEASED}"
+    _change(tx, lease, postponed, due_at, _encode_error(error), count)
 
 
 def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[DeliveryLease]:

@@ -352,6 +352,10 @@ def _move(tx: Transaction, key: str, from_no: int, to_no: int, reason: EndReason
     """Put a lane on another session, end the one it leaves, and record the move."""
     _set_session(tx, key, from_no, to_no, now)
     sessions.end(tx, from_no, reason, now, except_lane=key)
+    record_move(tx, key, from_no, to_no, reason, now)
+
+
+def record_move(tx: Transaction, key: str, from_no: int, to_no: int, reason: EndReason, now: int) -> None:
     tx.execute(
         "INSERT INTO lane_move (lane_key, from_session_no, to_session_no, reason, moved_at)"
         " VALUES ($1, $2, $3, $4, $5)",
