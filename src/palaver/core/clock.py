@@ -37,14 +37,11 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of this machine."""
-
     def now(self) -> datetime:
         return datetime.now(UTC)
 
 
 def to_micros(moment: datetime) -> int:
-    """Convert an aware datetime."""
     return (moment - _EPOCH) // _MICROSECOND
 
 

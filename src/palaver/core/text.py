@@ -28,7 +28,6 @@ MAX_MARKS_PER_CHAR = 30  # as in Unicode's stream-safe text format; no language 
 
 
 def is_storable(text: str) -> bool:
-    """Whether a text can be stored unchanged."""
     if "\0" in text:
         return False
     if text.isascii():

@@ -50,8 +50,6 @@ MAX_CARRIED_POSTS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatPost:
-    """A message that is sent to a chat."""
-
     text: str
     sent_by: SentBy
     attachment_ids: Sequence[str] = ()

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 class LengthUnit(StrEnum):
-    """The unit in which a platform counts the length of a message."""
-
     CHARACTERS = "characters"
     UTF16 = "utf16"  # code units: an emoji counts as two
     BYTES = "bytes"  # of UTF-8
@@ -75,7 +73,6 @@ class Capabilities:
 
 
 def measure_length(text: str, unit: LengthUnit) -> int:
-    """Return the length of a text in a platform's unit."""
     if unit is LengthUnit.CHARACTERS or text.isascii():
         return len(text)
     match unit:
@@ -86,8 +83,6 @@ def measure_length(text: str, unit: LengthUnit) -> int:
 
 
 class AccountState(StrEnum):
-    """The state of an account; see the module."""
-
     OFF = "off"  # no process runs it
     CONNECTING = "connecting"
     LIVE = "live"  # it receives and sends
@@ -129,8 +124,6 @@ class ConnectionTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountStatus:
-    """The state of an account, and what is known about it."""
-
     state: AccountState
     since: datetime  # when it came into this state
     name: str | None = None  # as people see it on the platform
@@ -175,7 +168,6 @@ class AccountHealth:
 
     @property
     def state(self) -> AccountState:
-        """Its state; off if it has never run."""
         return AccountState.OFF if self.status is None else self.status.state
 
 

@@ -102,8 +102,6 @@ def _find_bucket(buckets: OrderedDict[str, _Bucket], chat_id: str, pace: Pace) -
 
 
 class Pacers:
-    """The pace of every account of this process."""
-
     def __init__(self) -> None:
         self._pacers: dict[AccountKey, Pacer] = {}
 

@@ -50,8 +50,6 @@ class ChatKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachableChat:
-    """A place that a person may send to."""
-
     kind: ChatKind
     target: str  # as `sessions/targets.py` writes it; of a home channel the platform alone
     source: SessionSource | None = None  # of a chat: in direct messages with the person, elsewhere without one
@@ -290,7 +288,6 @@ def _resolve_home(
 
 
 def _find_chat(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
-    """Return a chat if this person may send there."""
     if target.platform in PLATFORMS_WITHOUT_CHATS:
         return None
     if rules.only_chat is not None:

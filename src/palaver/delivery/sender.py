@@ -58,8 +58,6 @@ log = logging.getLogger(__name__)
 
 
 class DeliverySender:
-    """Sends the parts of one delivery."""
-
     def __init__(
         self, store: SessionStore, adapter: Adapter, pacer: Pacer, lease: DeliveryLease, files: Attachments | None
     ) -> None:

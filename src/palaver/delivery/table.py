@@ -66,7 +66,6 @@ def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) 
 
 
 def mark_sending(tx: Transaction, delivery_no: int, part_no: int, now: int) -> None:
-    """Record that a part is about to be sent."""
     tx.execute(
         "UPDATE delivery_part SET state = 'sending', first_sent_at = COALESCE(first_sent_at, $3)"
         " WHERE delivery_no = $1 AND part_no = $2 AND state <> 'sent'",
@@ -201,8 +200,6 @@ def confirm_part(tx: Transaction, delivery_no: int, part_no: int, message_id: st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelivery:
-    """A delivery to queue."""
-
     address: str
     content: str
     kind: DeliveryKind = DeliveryKind.ANSWER
@@ -283,7 +280,6 @@ def extend_lease(tx: Transaction, lease: DeliveryLease, until: int) -> None:
 
 
 def find_next_due(tx: Transaction, accounts: Sequence[AccountKey]) -> int | None:
-    """Return when the next delivery of one of these accounts is due."""
     select = """SELECT MIN(due_at) FROM delivery
         WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL"""
     times: list[int | None] = [fetch_value(tx, select, *account) for account in accounts]

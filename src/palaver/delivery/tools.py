@@ -53,8 +53,6 @@ class SendArguments:
 
 
 def make_messaging_tools(messages: Messages) -> tuple[Tool, ...]:
-    """Make the tools of the messaging toolset."""
-
     async def list_chats(arguments: ListArguments) -> str:
         chats, has_more = await messages.list_chats(arguments.search)
         return _format_chats(chats, arguments.search, has_more=has_more)

@@ -75,8 +75,6 @@ class ListsChanged:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FollowedItem:
-    """A change in a conversation that this client follows."""
-
     session_id: str
     item: FeedItem
     person_names: Mapping[PersonId, str] = field(default_factory=dict)  # of the people who made the change

@@ -89,7 +89,6 @@ class LiveClients:
         )
 
     async def stop(self) -> None:
-        """Stop sending updates, and close all clients."""
         remove_listener, self._remove_listener = self._remove_listener, lambda: None
         remove_listener()
         for client in list(self._clients):

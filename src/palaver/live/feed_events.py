@@ -33,15 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EventAppended:
-    """The log has a new event."""
-
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class TurnChanged:
-    """A turn was queued, started or ended."""
-
     turn: Turn
 
 
@@ -66,8 +62,6 @@ class NoticeSent:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryChanged:
-    """The delivery of an answer has a new state."""
-
     delivery: DeliveryStatus
 
 
@@ -183,7 +177,6 @@ def _join_texts(texts: Iterable[Any]) -> str:
 
 
 def split_message(message: Message) -> Iterator[Piece]:
-    """Split a message of an answer into the pieces of its draft."""
     reasoning = message.extra.get("reasoning")
     if isinstance(reasoning, str) and reasoning:
         yield Piece(PieceKind.REASONING, reasoning)

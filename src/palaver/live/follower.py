@@ -81,7 +81,6 @@ class Follower:
         self._wake_event.set()
 
     async def wait(self) -> None:
-        """Wait until something is new."""
         if self.should_read:
             await asyncio.sleep(0)
             return
@@ -172,8 +171,6 @@ class Follower:
 
 @dataclass(slots=True)
 class _DraftReader:
-    """The position of a follower in the draft of one run."""
-
     run: tuple[int, int, int] = (0, 0, 0)  # turn number, attempt, first row of the draft
     position: Position = START_POSITION  # in a draft in memory
     row: int = 0  # of a draft in the store
@@ -263,7 +260,6 @@ def get_last_deletion_no(tx: Transaction) -> int:
 
 
 def list_deleted_after(tx: Transaction, after: int) -> list[DeletedSession]:
-    """Return the sessions that were deleted after deletion number `after`."""
     rows = tx.fetch_all("SELECT no, session_id, audience_no FROM deleted_session WHERE no > $1 ORDER BY no", after)
     return [
         DeletedSession(no=no, session_id=SessionId(session_id), members=_load_members(tx, audience_no))

@@ -133,7 +133,6 @@ class SessionContext:
     workspace: str | None = None  # the folder or topic that the conversation is about
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the context as JSON-ready data."""
         return {each.name: getattr(self, each.name) for each in fields(self)} | {
             "source": self.source.to_dict(),
             "connected_platforms": list(map(str, self.connected_platforms)),

@@ -71,7 +71,6 @@ class Address:
 
     @property
     def account_key(self) -> AccountKey:
-        """The account that sends there."""
         return self.platform, self.account
 
     @classmethod
@@ -84,7 +83,6 @@ class Address:
 
     @classmethod
     def from_source(cls, source: SessionSource) -> Self:
-        """Return the address that answers to this source are sent to."""
         return cls(source.platform, source.chat_id, source.thread_id, source.account)
 
 
@@ -139,8 +137,6 @@ def parse_part_key(key: str) -> tuple[str, int] | None:
 
 
 class NextStep(StrEnum):
-    """The consequence of the outcome of one part."""
-
     CONTINUE = "continue"  # with the next part, or end the delivery
     RETRY = "retry"  # send the same part again, later
     SEND_AS_NEW = "send_as_new"  # send the same part as a new message at once, instead of the edit that was refused

@@ -61,7 +61,6 @@ def find_no(tx: Transaction, session_no: int, delivery_id: str) -> int | None:
 
 
 def count_statuses(tx: Transaction, session_no: int) -> int:
-    """Return how many deliveries of answers a session has."""
     sql = "SELECT COUNT(*) FROM delivery WHERE session_no = $1 AND (turn_no IS NOT NULL OR message_seq IS NOT NULL)"
     return fetch_value(tx, sql, session_no) or 0
 

@@ -43,7 +43,6 @@ class Piece:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Read what `to_dict` returned."""
         return cls(PieceKind(data["kind"]), **{key: data[key] for key in _EMPTY_VALUES if key in data})
 
 

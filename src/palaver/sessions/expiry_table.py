@@ -59,8 +59,6 @@ class OpenSession:
 
 
 class ExpiryOutcome(Enum):
-    """The result of a check whether a session has expired."""
-
     ENDED = auto()
     PINNED = auto()  # it has expired and ends when the work in it does
     CONTINUES = auto()

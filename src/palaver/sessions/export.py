@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class DocumentEntry(NamedTuple):
-    """A visible event of a conversation."""
-
     event: Event
     version: VersionInfo | None = None  # of a message that has other versions, which are not in the document
 
@@ -262,8 +260,6 @@ def _fence_text(text: str) -> str:
 
 
 class DocumentFormat(StrEnum):
-    """A format in which a conversation is one file."""
-
     MARKDOWN = "markdown"
     HTML = "html"
     JSONL = "jsonl"  # the complete log, which can be imported again

@@ -63,7 +63,6 @@ class HomeChannel:
         return format_chat_target(self.platform, self.chat_id, self.thread_id, self.account)
 
     def to_dict(self) -> dict[str, str | None]:
-        """Return the channel as JSON-ready fields."""
         return {
             "platform": str(self.platform),
             "chat_id": self.chat_id,
@@ -162,7 +161,6 @@ class GatewayConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as JSON-ready data."""
         return {each.name: _to_json(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
@@ -238,7 +236,6 @@ class GatewayConfig:
         return DmScope.CHAT if source.platform in MULTI_SESSION_PLATFORMS else self.dm_scope
 
     def build_session_key(self, source: SessionSource, person: PersonId | None = None) -> SessionKey:
-        """Return the key of the lane that `source` belongs to under this configuration."""
         return build_session_key(
             source,
             group_sessions_per_user=self.group_sessions_per_user,
@@ -268,7 +265,6 @@ def _to_text(key: str, value: object) -> str | None:
 
 
 def _to_json(value: object) -> object:
-    """Return a value of the configuration as JSON-ready data."""
     if isinstance(value, Mapping):
         return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, tuple):

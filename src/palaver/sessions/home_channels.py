@@ -24,7 +24,6 @@ def load_chosen(tx: Transaction) -> dict[Platform, SessionSource]:
 
 
 def choose(tx: Transaction, source: SessionSource, person_id: PersonId, now: int) -> None:
-    """Make the chat of this source the home channel of its platform."""
     tx.execute(
         "INSERT INTO home_channel (platform, source, set_by, set_at) VALUES ($1, $2, $3, $4) ON CONFLICT (platform)"
         " DO UPDATE SET source = excluded.source, set_by = excluded.set_by, set_at = excluded.set_at",
@@ -57,7 +56,6 @@ def load_home_channels(tx: Transaction, config: GatewayConfig) -> dict[Platform,
 
 
 async def list_home_channels(store: SessionStore) -> Mapping[Platform, HomeChannelStatus]:
-    """Return the home channel of each platform that has one, and where it was chosen."""
     return await store.engine.arun(Read(lambda tx: _load_statuses(tx, store.config), is_quick=True))
 
 

@@ -71,7 +71,6 @@ _SELECT_CURRENT = f"SELECT {SESSION_COLUMNS} FROM lane l JOIN session s ON s.no 
 
 
 def resolve_key(tx: Transaction, arrival: Arrival) -> SessionKey:
-    """Return the key of the lane that an arrival belongs to."""
     person_id = None
     if arrival.config.get_dm_scope(arrival.source) is DmScope.PERSON:
         person_row = people.find_by_source(tx, arrival.source)

@@ -49,7 +49,6 @@ class Author:
     id: str | None = None
 
     def to_dict(self) -> dict[str, str]:
-        """Return the author as JSON-ready data."""
         return {"name": self.name} if self.id is None else {"id": self.id, "name": self.name}
 
 

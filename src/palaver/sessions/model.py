@@ -51,8 +51,6 @@ class EndReason(StrEnum):
 
 
 class StartReason(StrEnum):
-    """The reason for which a session was started."""
-
     FIRST = "first"  # the lane had none
     IDLE = "idle"
     DAILY = "daily"
@@ -194,7 +192,6 @@ class SessionEntry:
     is_new: bool = False  # the call that returned this entry started the session
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as JSON-ready data."""
         return {"session_key": self.session_key, "session": self.session.to_dict(), "is_new": self.is_new}
 
     @classmethod
@@ -216,7 +213,6 @@ class SessionEntry:
 
     @property
     def updated_at(self) -> datetime:
-        """The time of the last activity."""
         return self.session.updated_at
 
     @property
@@ -267,8 +263,6 @@ class UndoResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A message found by a search."""
-
     session_id: SessionId
     title: str | None
     seq: int
@@ -341,8 +335,6 @@ class VersionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One of the versions of a message."""
-
     number: int
     seq: int  # of its message in the log
     is_chosen: bool

@@ -67,7 +67,6 @@ class ResetPolicy:
         return ZoneInfo(self.timezone)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the policy as JSON-ready data."""
         return {each.name: getattr(self, each.name) for each in fields(self)} | {"mode": self.mode.value}
 
     @classmethod

@@ -140,8 +140,6 @@ _GROUP_CONTENT = "Only an owner can share a conversation of several people, or a
 
 @dataclass(frozen=True, slots=True)
 class _CopySource:
-    """The session and the messages that a copy is made from."""
-
     title: str | None
     log: Sequence[Event]
     names: Sequence[str]

@@ -349,7 +349,6 @@ class SessionStore(StoreOperations[BlockingRunner]):
         return self._config
 
     def replace_config(self, config: GatewayConfig) -> None:
-        """Apply another configuration from now on."""
         self._config = config
         self.aio._config = config
 

@@ -54,8 +54,6 @@ SELECT_SESSION = f"SELECT {SESSION_COLUMNS} FROM session s"  # for `make_session
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session with its number and its audience."""
-
     no: int
     audience_no: int
     session: Session
@@ -217,7 +215,6 @@ def get_visible_no(tx: Transaction, session_id: str, person_id: PersonId | None)
 
 
 def is_visible(tx: Transaction, session_no: int, person_id: PersonId) -> bool:
-    """Return whether a session exists, and this person may see it."""
     return tx.fetch_one(f"SELECT 1 FROM session s WHERE s.no = $1 AND {_IS_VISIBLE}", session_no, person_id) is not None
 
 

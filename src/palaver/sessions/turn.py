@@ -64,8 +64,6 @@ class BusyPolicy(StrEnum):
 
 
 class StopRequest(StrEnum):
-    """A request to end a running turn."""
-
     STOP = "stop"  # a person stopped it
     INTERRUPT = "interrupt"  # a new message replaces it
 
@@ -186,8 +184,6 @@ class FailureCode(StrEnum):
 
 
 class NoticeCode(StrEnum):
-    """The code of a notice that a run gives."""
-
     SUMMARIZING = "summarizing"
     NEARLY_FULL = "nearly_full"
     SUMMARIZED = "summarized"

@@ -131,7 +131,6 @@ def find_longest_wait(tx: Transaction, now: int) -> int:
 
 
 def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLease]:
-    """Claim the next turns, within the limits."""
     tx.lock_name(CLAIM_LOCK)
     running = tx.fetch_all("SELECT session_no, person_id FROM turn WHERE state = 'running'")
     busy_sessions = {session_no for session_no, _ in running}
@@ -307,7 +306,6 @@ def end_turn(tx: Transaction, lease: TurnLease, state: TurnState, now: int, erro
 
 
 def has_ended_at(tx: Transaction, lease: TurnLease, ended_at: int) -> bool:
-    """Return whether the run with this lease has ended its turn at this time."""
     sql = "SELECT 1 FROM turn WHERE no = $1 AND attempt = $2 AND ended_at = $3"
     return tx.fetch_one(sql, lease.turn_no, lease.attempt, ended_at) is not None
 
@@ -415,7 +413,6 @@ def find_first_piece_row(tx: Transaction, turn_no: int, attempt: int) -> int:
 
 
 def load_draft(tx: Transaction, lease: TurnLease) -> Draft:
-    """Return the whole draft of a lease's attempt."""
     draft = Draft()
     draft.extend(list_pieces_after(tx, lease.turn_no, lease.attempt, 0)[0])
     return draft

@@ -34,8 +34,6 @@ IS_QUEUED = "state IN ('queued', 'running') AND state = 'queued'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTurn:
-    """A turn that has not ended."""
-
     no: int
     state: TurnState
     created_at: int
@@ -48,12 +46,10 @@ class OpenTurn:
 
     @property
     def merged_count(self) -> int:
-        """The number of messages that it answers."""
         return get_merged_count(self.facts)
 
     @property
     def album_id(self) -> str | None:
-        """The album that it answers."""
         return get_album_id(self.facts)
 
 
@@ -85,7 +81,6 @@ class OpenTurns:
         return self.queued[-1] if self.queued else None
 
     def is_last_of_album(self, album_id: str | None) -> bool:
-        """Return whether the last queued turn answers this album."""
         return album_id is not None and self.last_queued is not None and self.last_queued.album_id == album_id
 
 
@@ -269,7 +264,6 @@ def get_merged_count(facts: Mapping[str, Any]) -> int:
 
 
 def get_album_id(facts: Mapping[str, Any] | None) -> str | None:
-    """Return the album that a turn with these facts answers."""
     album_id = (facts or {}).get(ALBUM_ID_KEY)
     return album_id if isinstance(album_id, str) else None
 
@@ -288,7 +282,6 @@ def add_quoted_seqs(facts_json: str | None, seqs: Sequence[int]) -> str | None:
 
 
 def load_quoted_seqs(tx: Transaction, turn_no: int) -> tuple[int, ...]:
-    """Return the messages that a turn quotes before its answer."""
     return _parse_quoted_seqs(fetch_value(tx, "SELECT facts FROM turn WHERE no = $1", turn_no))
 
 

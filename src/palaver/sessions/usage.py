@@ -194,8 +194,6 @@ class UsageGrouping(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow(UsageSums):
-    """The usage of one group."""
-
     group: str | None = None  # None: usage that belongs to no group, or the total
     label: str = ""
     turns: int = 0
@@ -203,7 +201,5 @@ class UsageRow(UsageSums):
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """The usage of each group, and the total."""
-
     rows: Sequence[UsageRow]
     total: UsageRow

@@ -90,7 +90,6 @@ class WriteRequest(Generic[T]):
 
     @property
     def future(self) -> asyncio.Future[T]:
-        """The future that an awaiting caller waits for."""
         assert self._future is not None  # noqa: S101
         return self._future
 

@@ -187,7 +187,6 @@ def get_file_state(path: Path) -> tuple[int, ...] | None:
 
 
 def get_file_size(path: Path) -> int | None:
-    """Return the size of a file; None if there is none."""
     try:
         return path.stat().st_size
     except OSError:

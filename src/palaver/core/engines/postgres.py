@@ -76,8 +76,6 @@ _SHUTDOWNS = (pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow)
 
 
 class PostgresEngine:
-    """One database on a server."""
-
     name: Literal["postgres"] = "postgres"
 
     def __init__(self, pool: PostgresPool, server: str, clock: ServerClock) -> None:

@@ -135,8 +135,6 @@ def read_monotonic_micros() -> int:
 
 
 class ServerClock:
-    """Shows the server's time."""
-
     def __init__(self, ticks: Callable[[], int] = read_monotonic_micros) -> None:
         self._ticks = ticks
         self._offset: int | None = None  # server time minus ticks
@@ -188,8 +186,6 @@ _BEGIN: Final = {False: "BEGIN", True: "BEGIN ISOLATION LEVEL REPEATABLE READ RE
 
 
 class PostgresTransaction:
-    """Runs statements on one connection."""
-
     name: Literal["postgres"] = "postgres"
     supports_data_ctes = True
     for_update = "FOR UPDATE"

@@ -107,8 +107,6 @@ class _Slot:
 
 
 class PostgresPool:
-    """Lends connections to callers."""
-
     def __init__(self, url: str, state_folder: Path | None = None) -> None:
         self._addresses = list_addresses(url)
         self._free_slots: dict[WorkKind, queue.SimpleQueue[_Slot]] = {}

@@ -28,7 +28,6 @@ class SchemaState(NamedTuple):
 
 
 def describe_sqlite() -> str:
-    """Return the versions of SQLite and of its driver."""
     return f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"
 
 

@@ -85,8 +85,6 @@ _sqlite_statements: dict[str, str] = {}  # statement with `$1` → the same with
 
 
 class SqliteTransaction:
-    """Runs statements on one connection."""
-
     name: Literal["sqlite"] = "sqlite"
     supports_data_ctes = False
     for_update = ""  # not needed: there is only one writer

@@ -44,8 +44,6 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """The progress of copying one table."""
-
     last_key: tuple[object, ...] | None = None
     row_count: int = 0
     is_done: bool = False
