@@ -88,6 +88,7 @@ def iterate_declared() -> Iterator[tuple[str, str]]:
     from palaver.config.setting_names import list_choice_names
     from palaver.config.setting_templates import list_part_names, list_templates
     from palaver.inbox.registry import COMMANDS
+    from palaver.jobs import cron, descriptions
     from palaver.operation.doctor.finding import FindingCode
     from palaver.platforms.registry import VALUE_PROBLEMS
     from palaver.platforms.settings_catalog import InstalledPlatforms
@@ -96,7 +97,9 @@ def iterate_declared() -> Iterator[tuple[str, str]]:
         yield from _find_texts(error_class.describe_class())
     findings = [(code.subject, code.text, code.fix) for code in FindingCode]
     names = (list_part_names(), list_choice_names())
-    for declared in (list_templates(), names, COMMANDS, InstalledPlatforms({}).list_forms(), VALUE_PROBLEMS, findings):
+    calendar = (cron.WEEKDAYS, cron.MONTHS, descriptions.WEEKDAYS, descriptions.MONTHS)
+    forms = InstalledPlatforms({}).list_forms()
+    for declared in (list_templates(), names, calendar, COMMANDS, forms, VALUE_PROBLEMS, findings):
         yield from _find_texts(declared)
 
 

@@ -1,6 +1,6 @@
 """The run of a job that a turn works on: who it acts for, what the agent is told, and what it reports.
 
-Always true: equal contexts give equal bytes, so the text is the same during a run. Names are inside double quotes that
+Always true: equal runs give equal bytes, so the text is the same during a run. Names are inside double quotes that
 they cannot break out of, and ids of chats are left out.
 """
 
@@ -15,14 +15,12 @@ from palaver.core.errors import InvalidInput, NothingToDo
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.texts import say
 from palaver.jobs import runs_table as job_runs, table as jobs
-from palaver.jobs.model import SILENT_ANSWER, JobRun, JobRunKind
+from palaver.jobs.model import SILENT_ANSWER, Job, JobRun, JobRunKind
 from palaver.sessions.context import quote_chat_text
 from palaver.sessions.targets import parse_target
 from palaver.sessions.turn import JOB_RUN_KEY
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from palaver.core.source import SessionSource
     from palaver.jobs.table import JobRow
     from palaver.people.model import Principal
@@ -39,18 +37,6 @@ class ActiveRun:
     @property
     def principal(self) -> Principal:
         return self.job_row.principal
-
-    def build_prompt_context(self) -> JobRunContext:
-        job = self.job_row.job
-        return JobRunContext(
-            job_name=job.name,
-            person_name=self.job_row.person_name,
-            slot=self.run.slot,
-            timezone=job.timezone,
-            kind=self.run.kind,
-            targets=job.targets,
-            origin=job.origin,
-        )
 
 
 def is_job_run(lease: TurnLease) -> bool:
@@ -90,29 +76,16 @@ class RunReports(Operations[AsyncRunner]):
         return Write(lambda tx: job_runs.add_refused_tool(tx, self._lease, tool_name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRunContext:
-    """The run of a job that the agent works on."""
-
-    job_name: str
-    person_name: str
-    slot: datetime  # the scheduled time; of a manual run, when it was asked for
-    timezone: str
-    kind: JobRunKind
-    targets: tuple[str, ...]
-    origin: SessionSource  # where the job was made
-
-
-def build_job_run_prompt(context: JobRunContext) -> str:
+def build_job_run_prompt(job: Job, person_name: str, run: JobRun) -> str:
     """Build the text that tells the agent which run it works on."""
-    person = _quote_name(context.person_name) or "its person"
-    time = f"{context.slot.astimezone(ZoneInfo(context.timezone)):%A, %Y-%m-%d %H:%M} ({context.timezone})"
-    when = f"scheduled for {time}" if context.kind is JobRunKind.SCHEDULED else f"started by hand at {time}"
-    outputs = [f"- {_describe_target(target, context.origin)}" for target in context.targets]
+    person = _quote_name(person_name) or "its person"
+    time = f"{run.slot.astimezone(ZoneInfo(job.timezone)):%A, %Y-%m-%d %H:%M} ({job.timezone})"
+    when = f"scheduled for {time}" if run.kind is JobRunKind.SCHEDULED else f"started by hand at {time}"
+    outputs = [f"- {_describe_target(target, job.origin)}" for target in job.targets]
     lines = [
         "# This is an unattended run of a job",
         "",
-        f"- Job: {quote_chat_text(context.job_name)}, on behalf of {person}, {when}.",
+        f"- Job: {quote_chat_text(job.name)}, on behalf of {person}, {when}.",
         "- The user message is the job's task. No person is here: don't ask questions, and don't wait for an answer or"
         " an approval. Tools that you don't have were not granted to this job.",
         "- Your last answer is the output of this run. Write it so that it is understood on its own.",

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import InvalidInput
-from palaver.core.texts import Text, join_texts, say, say_count
+from palaver.core.texts import Text, join_texts, name_text, say, say_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +23,19 @@ LAST_WEEKDAY: Final = -2  # as a day: the last Monday to Friday of the month
 MAX_CRON_CHARS: Final = 200
 MAX_LISTED_TIMES: Final = 6
 
-_MONTH_NAMES: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-_WEEKDAY_NAMES: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+WEEKDAYS: Final = tuple(
+    name_text(f"day.{name.lower()}", name)
+    for name in ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+)
+MONTHS: Final = tuple(
+    name_text(f"month_name.{name.lower()}", name)
+    for name in (
+        *("January", "February", "March", "April", "May", "June"),
+        *("July", "August", "September", "October", "November", "December"),
+    )
+)
+_MONTH_NAMES: Final = tuple(name[:3].upper() for name in MONTHS)
+_WEEKDAY_NAMES: Final = tuple(name[:3].upper() for name in WEEKDAYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,29 +205,6 @@ def _make_error(field: _Field, text: str) -> InvalidInput:
 # ---- in words ---------------------------------------------------------------------------------------------------
 
 
-WEEKDAYS: Final = (
-    say("day.sunday", "Sunday"),
-    say("day.monday", "Monday"),
-    say("day.tuesday", "Tuesday"),
-    say("day.wednesday", "Wednesday"),
-    say("day.thursday", "Thursday"),
-    say("day.friday", "Friday"),
-    say("day.saturday", "Saturday"),
-)
-MONTHS: Final = (
-    say("month_name.january", "January"),
-    say("month_name.february", "February"),
-    say("month_name.march", "March"),
-    say("month_name.april", "April"),
-    say("month_name.may", "May"),
-    say("month_name.june", "June"),
-    say("month_name.july", "July"),
-    say("month_name.august", "August"),
-    say("month_name.september", "September"),
-    say("month_name.october", "October"),
-    say("month_name.november", "November"),
-    say("month_name.december", "December"),
-)
 _ORDINALS: Final = {
     1: say("cron.first", "first"),
     2: say("cron.second", "second"),

@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from palaver.core.texts import join_texts, say, say_count
+from palaver.core.texts import join_texts, name_text, say, say_count
+from palaver.jobs import cron
 from palaver.jobs.model import (
     CostBasis,
     Job,
@@ -50,29 +51,10 @@ _RUN_STATES: Final = {
     JobRunState.MISSED: say("run.missed", "missed"),
     JobRunState.SKIPPED: say("run.skipped", "skipped"),
 }
-WEEKDAYS: Final = (
-    say("weekday.monday", "Mon"),
-    say("weekday.tuesday", "Tue"),
-    say("weekday.wednesday", "Wed"),
-    say("weekday.thursday", "Thu"),
-    say("weekday.friday", "Fri"),
-    say("weekday.saturday", "Sat"),
-    say("weekday.sunday", "Sun"),
+WEEKDAYS: Final = tuple(
+    name_text(f"weekday.{name.lower()}", name[:3]) for name in (*cron.WEEKDAYS[1:], cron.WEEKDAYS[0])
 )
-MONTHS: Final = (
-    say("month.january", "Jan"),
-    say("month.february", "Feb"),
-    say("month.march", "Mar"),
-    say("month.april", "Apr"),
-    say("month.may", "May"),
-    say("month.june", "Jun"),
-    say("month.july", "Jul"),
-    say("month.august", "Aug"),
-    say("month.september", "Sep"),
-    say("month.october", "Oct"),
-    say("month.november", "Nov"),
-    say("month.december", "Dec"),
-)
+MONTHS: Final = tuple(name_text(f"month.{name.lower()}", name[:3]) for name in cron.MONTHS)
 _SILENT: Final = say("run.silent", "nothing to report")
 NO_RUN: Final = say("job.never", "never")
 NONE: Final = say("text.none", "none")

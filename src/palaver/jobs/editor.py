@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import islice, takewhile
@@ -13,7 +13,7 @@ from palaver.agent import profiles
 from palaver.agent.base import estimate_tokens
 from palaver.agent.toolsets import describe_toolset
 from palaver.core.clock import to_micros
-from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
+from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NothingToDo, OwnerRequired
 from palaver.core.texts import say
 from palaver.delivery.reachable_chats import Origin
 from palaver.jobs import runs_table as job_runs, table as jobs
@@ -100,6 +100,17 @@ def has_proposal(job: Job) -> bool:
     return job.state is JobState.PROPOSED or job.proposed_change is not None
 
 
+def check_has_proposal(job: Job) -> None:
+    if not has_proposal(job):
+        raise NothingToDo(
+            say(
+                "jobs.nothing_proposed",
+                "The agent has proposed nothing for the job {name}.",
+                name=repr(job.name),
+            )
+        )
+
+
 def check_confirmed(job: Job) -> None:
     if job.state is JobState.PROPOSED:
         raise InvalidInput(
@@ -110,43 +121,6 @@ def check_confirmed(job: Job) -> None:
             ),
             job=job.name,
         )
-
-
-# ---- previews ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewRequest:
-    """A job that is or will be, and for whom."""
-
-    fields: JobFields
-    principal: Principal  # on whose behalf it runs
-    origin: Origin
-    now: datetime
-    job_no: int | None = None  # of a job that may have run
-
-
-def build_preview(tx: Transaction, environment: JobEnvironment, request: PreviewRequest) -> JobPreview:
-    """Build the preview; raises InvalidInput for a schedule that never comes."""
-    fields, now, schedule = request.fields, request.now, read_schedule(request.fields.schedule)
-    used_model = fields.model or profiles.find_default_model(
-        environment.profile, fields.profile, environment.agent.model
-    )
-    cost, basis = _estimate_cost_per_run(tx, environment, request, used_model)
-    runs_per_day = count_runs_per_day(schedule, fields.timezone, now)
-    place = (environment.config, request.origin, now)
-    return JobPreview(
-        fields=fields,
-        words=describe_schedule(schedule, fields.timezone),
-        next_slots=_list_shown_slots(fields, schedule, now),
-        runs_per_day=runs_per_day,
-        cost_per_run=cost,
-        cost_per_day=None if cost is None else cost * Decimal(runs_per_day or 1),
-        cost_basis=basis,
-        targets=tuple(describe_target(tx, request.principal, text, *place) for text in fields.targets),
-        toolsets=describe_toolsets(fields.toolsets),
-        used_model=used_model,
-    )
 
 
 def describe_toolsets(names: Iterable[str]) -> tuple[NamedItem, ...]:
@@ -185,23 +159,6 @@ def _list_slots_within(noon: Schedule, timezone: str, now: datetime, days: int) 
     end = now + days * _ONE_DAY
     slots = islice(iterate_slots(noon, timezone, now, now), _MAX_COUNTED_DAYS)
     return list(takewhile(lambda slot: slot <= end, slots))
-
-
-def _estimate_cost_per_run(
-    tx: Transaction, environment: JobEnvironment, request: PreviewRequest, model: str
-) -> tuple[Decimal | None, CostBasis]:
-    """Estimate what a run costs in dollars: as its last runs did or, before the first one, by its length."""
-    if request.job_no is not None:
-        sample = job_runs.load_cost_sample(tx, request.job_no)
-        if sample.run_count and not sample.has_unknown_cost:
-            return Decimal(sample.cost_nanos) / sample.run_count / NANOS_PER_DOLLAR, CostBasis.RUNS
-    price = environment.prices.find(model)
-    if price is None:
-        return None, CostBasis.UNKNOWN
-    profile = environment.profile.profiles.get(request.fields.profile or "", profiles.DEFAULT_PROFILE)
-    instructions = profile.instructions or environment.profile.instructions or ""
-    input_tokens = estimate_tokens(instructions) + estimate_tokens(request.fields.prompt) + TYPICAL_CONTEXT_TOKENS
-    return price.compute_cost(input_tokens, TYPICAL_ANSWER_TOKENS), CostBasis.ESTIMATE
 
 
 # ---- changes ----------------------------------------------------------------------------------------------------
@@ -313,19 +270,63 @@ class JobEditor:
 
     def preview(self, tx: Transaction, job_row: JobRow, now: datetime, fields: JobFields | None = None) -> JobPreview:
         """Build the preview of a job as it is, or with other fields."""
-        request = PreviewRequest(
-            fields=fields or job_row.job,
-            principal=get_person(tx, job_row.job.person_id).principal,
-            origin=get_origin(job_row),
-            now=now,
-            job_no=job_row.no,
-        )
-        return build_preview(tx, self._environment, request)
+        principal = get_person(tx, job_row.job.person_id).principal
+        return self.build_preview(tx, fields or job_row.job, principal, get_origin(job_row), now, job_no=job_row.no)
 
     def preview_change(self, tx: Transaction, job_row: JobRow, draft: JobDraft, now: datetime) -> JobPreview:
         fields = self.change_fields(tx, job_row, draft, now)
         jobs.check_name_free(tx, job_row.job.person_id, fields.name, except_no=job_row.no)
         return self.preview(tx, job_row, now, fields)
+
+    def build_preview(
+        self,
+        tx: Transaction,
+        fields: JobFields,
+        principal: Principal,
+        origin: Origin,
+        now: datetime,
+        *,
+        job_no: int | None = None,
+    ) -> JobPreview:
+        """Build the preview of a job that is or will be; raises InvalidInput for a schedule that never comes.
+
+        With its number, its cost is that of its last runs.
+        """
+        environment, schedule = self._environment, read_schedule(fields.schedule)
+        used_model = fields.model or profiles.find_default_model(
+            environment.profile, fields.profile, environment.agent.model
+        )
+        cost, basis = self._estimate_cost_per_run(tx, fields, used_model, job_no)
+        runs_per_day = count_runs_per_day(schedule, fields.timezone, now)
+        place = (environment.config, origin, now)
+        return JobPreview(
+            fields=fields,
+            words=describe_schedule(schedule, fields.timezone),
+            next_slots=_list_shown_slots(fields, schedule, now),
+            runs_per_day=runs_per_day,
+            cost_per_run=cost,
+            cost_per_day=None if cost is None else cost * Decimal(runs_per_day or 1),
+            cost_basis=basis,
+            targets=tuple(describe_target(tx, principal, text, *place) for text in fields.targets),
+            toolsets=describe_toolsets(fields.toolsets),
+            used_model=used_model,
+        )
+
+    def _estimate_cost_per_run(
+        self, tx: Transaction, fields: JobFields, model: str, job_no: int | None
+    ) -> tuple[Decimal | None, CostBasis]:
+        """Estimate what a run costs in dollars: as its last runs did or, before the first one, by its length."""
+        if job_no is not None:
+            sample = job_runs.load_cost_sample(tx, job_no)
+            if sample.run_count and not sample.has_unknown_cost:
+                return Decimal(sample.cost_nanos) / sample.run_count / NANOS_PER_DOLLAR, CostBasis.RUNS
+        price, agent_profile = self._environment.prices.find(model), self._environment.profile
+        if price is None:
+            return None, CostBasis.UNKNOWN
+        profile = agent_profile.profiles.get(fields.profile or "", profiles.DEFAULT_PROFILE)
+        instructions = profile.instructions or agent_profile.instructions or ""
+        input_tokens = estimate_tokens(instructions) + estimate_tokens(fields.prompt) + TYPICAL_CONTEXT_TOKENS
+        return price.compute_cost(input_tokens, TYPICAL_ANSWER_TOKENS), CostBasis.ESTIMATE
 
 
 def find_first_slot(job: JobFields, now: datetime) -> datetime:

@@ -18,10 +18,9 @@ from palaver.core.texts import say
 from palaver.jobs import proposals, runs_table as job_runs, table as jobs
 from palaver.jobs.editor import (
     JobEditor,
-    PreviewRequest,
-    build_preview,
     check_can_manage_all,
     check_confirmed,
+    check_has_proposal,
     check_not_job,
     check_role,
     decode_draft,
@@ -172,8 +171,7 @@ class Jobs(Operations[R]):
             origin = make_origin(tx, person, source, session_id)
             fields = self._editor.make_checker(tx, person, origin, now).check_fields(draft)
             jobs.check_name_free(tx, person.id, fields.name)
-            request = PreviewRequest(fields=fields, principal=person.principal, origin=origin, now=now)
-            return build_preview(tx, self._environment, request)
+            return self._editor.build_preview(tx, fields, person.principal, origin, now)
 
         return Read(run)
 
@@ -332,7 +330,8 @@ class Jobs(Operations[R]):
 
         def change(tx: Transaction, job_row: JobRow) -> None:
             job = job_row.job
-            if asked_at is not None and has_proposal(job) and job.asked_at != asked_at:
+            check_has_proposal(job)
+            if asked_at is not None and job.asked_at != asked_at:
                 raise NothingToDo(
                     say(
                         "jobs.asked_again",
@@ -345,14 +344,6 @@ class Jobs(Operations[R]):
             elif job.proposed_change is not None:
                 jobs.update_fields(tx, job_row, {"proposed_change": None}, to_micros(now))
                 JobEditor(self._environment).apply(tx, job_row, decode_draft(job.proposed_change), now)
-            else:
-                raise NothingToDo(
-                    say(
-                        "jobs.nothing_proposed",
-                        "The agent has proposed nothing for the job {name}.",
-                        name=repr(job.name),
-                    )
-                )
             proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=True)
 
         return self._change(principal, id_or_name, change, now, everything=everything)
@@ -365,14 +356,7 @@ class Jobs(Operations[R]):
         def run(tx: Transaction) -> Job:
             job_row = self._find_and_lock(tx, principal, id_or_name, everything)
             job = job_row.job
-            if not has_proposal(job):
-                raise NothingToDo(
-                    say(
-                        "jobs.nothing_proposed",
-                        "The agent has proposed nothing for the job {name}.",
-                        name=repr(job.name),
-                    )
-                )
+            check_has_proposal(job)
             proposals.record_decision(tx, job_row, principal.person_id, to_micros(now), is_confirmed=False)
             if job.state is JobState.PROPOSED:
                 jobs.delete(tx, job_row.no)

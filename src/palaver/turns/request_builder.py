@@ -216,7 +216,9 @@ class RequestBuilder:
             can_send=any(tool.sends_messages for tool in tools),
         )
         context = replace(context, workspace=workspace, shared=context.shared and job_run is None)
-        more = [] if job_run is None else [build_job_run_prompt(job_run.build_prompt_context())]
+        more = []
+        if job_run is not None:
+            more.append(build_job_run_prompt(job_run.job_row.job, job_run.job_row.person_name, job_run.run))
         if session.start_reason in AUTOMATIC_START_REASONS and session.previous_had_messages:
             reason = explain_automatic_start(tx, config, row.no, session)
             more.append(f"When this conversation started, the user was told: {reason}")
