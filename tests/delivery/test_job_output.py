@@ -18,7 +18,7 @@ from palaver.jobs import table as jobs
 from palaver.jobs.editor import get_person
 from palaver.jobs.fields import FieldChecker, JobEnvironment
 from palaver.jobs.model import JobRun, JobRunKind, JobRunState
-from palaver.jobs.run_end import deliver_output, make_file_name, make_folder_name
+from palaver.jobs.run_end import RunEnd, make_file_name, make_folder_name
 from palaver.jobs.runs_table import RunRow
 from palaver.people import table as people
 from palaver.people.model import Role
@@ -85,7 +85,8 @@ def deliver(store: SessionStore, job_row: JobRow, text: str = "Sunny.") -> tuple
     run_row = make_run(job_row, entry.session_id, session_no)
 
     def run(tx: Any) -> tuple[dict[str, str], list[str]]:
-        errors = deliver_output(tx, store._config, job_row, run_row, text, (), None, get_now(store))
+        end = RunEnd(tx=tx, config=store._config, job_row=job_row, run_row=run_row, now=get_now(store))
+        errors = end.deliver_output(text, (), None)
         rows = tx.fetch_all("SELECT address FROM delivery ORDER BY no")
         return errors, [address for (address,) in rows]
 

@@ -18,7 +18,7 @@ from palaver.core.texts import say
 from palaver.delivery.reachable_chats import Origin
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.cron import parse_cron
-from palaver.jobs.fields import FieldChecker, JobEnvironment, describe_target
+from palaver.jobs.fields import FieldChecker, JobEnvironment, describe_target, get_origin
 from palaver.jobs.model import (
     CostBasis,
     Job,
@@ -89,10 +89,6 @@ def get_job_person(tx: Transaction, principal: Principal) -> Person:
 def make_origin(tx: Transaction, person: Person, source: SessionSource, session_id: str | None) -> Origin:
     session_no = None if session_id is None else sessions.get_visible(tx, session_id, person.id).no
     return Origin(source, session_no)
-
-
-def get_origin(job_row: JobRow) -> Origin:
-    return Origin(job_row.job.origin, job_row.origin_session_no)
 
 
 def has_proposal(job: Job) -> bool:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from palaver.agent.base import AgentInfo, ModelPrices
     from palaver.config.agent_rules import AgentProfile, TurnRules
     from palaver.core.engines.base import Transaction
+    from palaver.jobs.table import JobRow
     from palaver.people.model import Person, Principal, Role
     from palaver.sessions.context import Redactor
     from palaver.sessions.gateway_config import GatewayConfig
@@ -86,6 +87,11 @@ def list_targets(tx: Transaction, principal: Principal, config: GatewayConfig) -
         *local,
         *(NamedItem(name=chat.target, words=_describe_chat(chat)) for chat in chats),
     )
+
+
+def get_origin(job_row: JobRow) -> Origin:
+    """Return where a job was made."""
+    return Origin(job_row.job.origin, job_row.origin_session_no)
 
 
 def is_own_conversation(text: str, origin: Origin) -> bool:

@@ -20,9 +20,9 @@ from palaver.core.source import ChatType
 from palaver.core.texts import join_texts, say
 from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_chat
 from palaver.delivery.notices import notify_person
-from palaver.delivery.reachable_chats import Origin, resolve_chat
+from palaver.delivery.reachable_chats import resolve_chat
 from palaver.jobs import runs_table as job_runs, table as jobs
-from palaver.jobs.fields import is_own_conversation
+from palaver.jobs.fields import get_origin, is_own_conversation
 from palaver.jobs.model import (
     ALERT_AFTER_FAILURES,
     MAX_JOB_NAME_CHARS,
@@ -63,80 +63,6 @@ _REASON: Final = say(
 )
 
 
-def handle_failure(
-    tx: Transaction, config: GatewayConfig, job_row: JobRow, run_row: RunRow, reason: str, cause: str, now: int
-) -> None:
-    """Count a failed run; tell the person if they should know, and pause a job that keeps failing."""
-    job = job_row.job
-    name, what = format_name(job), escape_markdown(reason, MAX_REASON_CHARS)
-    if run_row.run.kind is JobRunKind.MANUAL:  # a person waits for it; it says nothing about the schedule
-        text = say("job.manual_failed", "The job {name} that you started has failed: {reason}", name=name, reason=what)
-        _notify(tx, config, job_row, text, now, run_row)
-        return
-    count = job.failure_count + 1
-    is_last = job.state is JobState.ENDED
-    should_pause = count >= PAUSE_AFTER_FAILURES and job.state is JobState.ACTIVE
-    should_tell = cause != job_row.alerted_cause and (count >= ALERT_AFTER_FAILURES or is_last)
-    if should_pause:
-        pause_reason = f"It failed {count} times in a row. The last time: {reason}"
-        jobs.set_state(tx, job_row.no, JobState.PAUSED, pause_reason[:MAX_REASON_CHARS], None, now)
-        text = say(
-            "job.paused_after_failures",
-            "The job {name} failed {times} times in a row, so I paused it. The last time: {reason}\n\nResume it with"
-            " `/jobs resume {id}`.",
-            name=name,
-            times=count,
-            reason=what,
-            id=job.id,
-        )
-        _notify(tx, config, job_row, text, now, run_row)
-    elif should_tell and is_last:
-        text = say(
-            "job.last_failed", "The job {name} has failed, and does not run again: {reason}", name=name, reason=what
-        )
-        _notify(tx, config, job_row, text, now, run_row)
-    elif should_tell:
-        text = say(
-            "job.failed", "The job {name} failed {times} times in a row: {reason}", name=name, times=count, reason=what
-        )
-        if job.next_slot is not None:
-            text += "\n\n" + _format_next(job)
-        _notify(tx, config, job_row, text, now, run_row)
-    is_told = should_pause or should_tell
-    jobs.set_failures(tx, job_row.no, count, cause if is_told else job_row.alerted_cause)
-
-
-def handle_success(tx: Transaction, config: GatewayConfig, job_row: JobRow, run_row: RunRow, now: int) -> None:
-    """Forget earlier failures; tell the person if they were told of one."""
-    if job_row.alerted_cause is not None:
-        text = say("job.works_again", "The job {name} works again.", name=format_name(job_row.job))
-        _notify(tx, config, job_row, text, now, run_row)
-    if job_row.alerted_cause is not None or job_row.job.failure_count:
-        jobs.set_failures(tx, job_row.no, 0, None)
-
-
-def handle_unreachable_targets(
-    tx: Transaction,
-    config: GatewayConfig,
-    job_row: JobRow,
-    run_row: RunRow,
-    target_errors: Mapping[str, str],
-    cause: str,
-    now: int,
-) -> None:
-    """Tell the person once that the answers of a job cannot be sent to some of its targets."""
-    if cause != job_row.alerted_cause:
-        errors = ("- " + escape_markdown(error, MAX_REASON_CHARS) for error in target_errors.values())
-        text = say(
-            "job.not_sent",
-            "The job {name} has run, but its answer could not be sent everywhere:\n\n{list}",
-            name=format_name(job_row.job),
-            list=join_texts("\n", errors),
-        )
-        _notify(tx, config, job_row, text, now, run_row)
-    jobs.set_failures(tx, job_row.no, 0, cause)
-
-
 def notify_of_skipped_run(tx: Transaction, config: GatewayConfig, job_row: JobRow, reason: str, now: int) -> None:
     """Tell the person that the last run of a job was skipped."""
     text = say(
@@ -162,14 +88,12 @@ def notify_of_pause(tx: Transaction, config: GatewayConfig, job_row: JobRow, rea
 
 
 def _notify(
-    tx: Transaction, config: GatewayConfig, job_row: JobRow, text: str, now: int, run_row: RunRow | None = None
+    tx: Transaction, config: GatewayConfig, job_row: JobRow, text: str, now: int, *, session_no: int | None = None
 ) -> None:
     """Send a notice to the person's own chat; only if they have none, to the group in which the job was made."""
     job = job_row.job
     own_chat = job.origin if job.origin.chat_type is ChatType.DM else None
-    send = partial(
-        notify_person, tx, config, job.person_id, text, now, session_no=run_row.session_no if run_row else None
-    )
+    send = partial(notify_person, tx, config, job.person_id, text, now, session_no=session_no)
     if not send(preferred=own_chat) and own_chat is None:
         send(preferred=job.origin)
 
@@ -291,48 +215,6 @@ DELETED_REASON: Final = say("run.session_deleted", "Its conversation was deleted
 MAX_ORPHANS: Final = 20  # ended in one transaction
 
 
-def deliver_output(
-    tx: Transaction,
-    config: GatewayConfig,
-    job_row: JobRow,
-    run_row: RunRow,
-    text: str,
-    attachment_ids: Sequence[str],
-    turn_no: int | None,
-    now: int,
-) -> dict[str, str]:
-    """Post the output to every target of the job; return why nothing could be sent, by target.
-
-    Two targets that are the same place get one message. What the person may not send to any more gets none.
-    """
-    job, run = job_row.job, run_row.run
-    sent_by = SentBy(kind=SenderKind.JOB, name=job.name, job_id=job.id, run_id=run.id, session_id=run.session_id)
-    post = ChatPost(
-        text=text,
-        sent_by=sent_by,
-        attachment_ids=attachment_ids,
-        turn_no=turn_no,
-        session_no=run_row.session_no,
-        file_address=make_file_address(make_folder_name(job), make_file_name(run)),
-    )
-    origin = Origin(job.origin, job_row.origin_session_no)
-    errors: dict[str, str] = {}
-    places: set[object] = set()
-    for target in job.targets:
-        if is_own_conversation(target, origin):
-            continue
-        try:
-            chat = resolve_chat(tx, job_row.principal, target, config, now, origin=origin)
-        except (InvalidInput, NotFound) as error:
-            errors[target] = error.text
-            continue
-        place = chat.kind, chat.session_no if chat.address is None else str(chat.address)
-        if place not in places:
-            places.add(place)
-            post_to_chat(tx, config, chat, post, now)
-    return errors
-
-
 def make_folder_name(job: Job) -> str:
     """Return the name of the folder with a job's files: its name made safe, and its id."""
     safe = re.sub(r"[^a-z0-9]+", "-", job.name.casefold()).strip("-")[:MAX_FOLDER_NAME_CHARS].strip("-")
@@ -376,9 +258,144 @@ class EndedTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class Failure:
     reason: str
     cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """Ends one run of a job that is locked."""
+
+    tx: Transaction
+    config: GatewayConfig
+    job_row: JobRow
+    run_row: RunRow
+    now: int
+
+    def complete(self, turn: EndedTurn) -> None:
+        text = _get_answer(turn)
+        result = JobResult.SILENT if is_silent(text) else JobResult.ANSWER
+        job_runs.end_run(self.tx, self.run_row.no, JobRunState.DONE, self.now, result=result)
+        target_errors: dict[str, str] = {}
+        if result is JobResult.ANSWER:
+            target_errors = self.deliver_output(text, _list_attachments(turn), turn.turn_no)
+        if target_errors:
+            self._handle_unreachable_targets(target_errors)
+        else:
+            self._forget_failures()
+
+    def fail(self, failure: Failure) -> None:
+        job_runs.end_run(
+            self.tx, self.run_row.no, JobRunState.FAILED, self.now, reason=failure.reason, cause=failure.cause
+        )
+        if failure.cause not in PERSONAL_CAUSES:
+            self._count_failure(failure)
+
+    def _count_failure(self, failure: Failure) -> None:
+        """Count a failed run; tell the person if they should know, and pause a job that keeps failing."""
+        job, alerted_cause = self.job_row.job, self.job_row.alerted_cause
+        name, what = format_name(job), escape_markdown(failure.reason, MAX_REASON_CHARS)
+        if self.run_row.run.kind is JobRunKind.MANUAL:  # a person waits for it; it says nothing about the schedule
+            self._notify(
+                say("job.manual_failed", "The job {name} that you started has failed: {reason}", name=name, reason=what)
+            )
+            return
+        count = job.failure_count + 1
+        is_last = job.state is JobState.ENDED
+        should_tell = failure.cause != alerted_cause and (count >= ALERT_AFTER_FAILURES or is_last)
+        if count >= PAUSE_AFTER_FAILURES and job.state is JobState.ACTIVE:
+            should_tell = True
+            pause_reason = f"It failed {count} times in a row. The last time: {failure.reason}"
+            jobs.set_state(self.tx, self.job_row.no, JobState.PAUSED, pause_reason[:MAX_REASON_CHARS], None, self.now)
+            text = say(
+                "job.paused_after_failures",
+                "The job {name} failed {times} times in a row, so I paused it. The last time: {reason}\n\nResume it"
+                " with `/jobs resume {id}`.",
+                name=name,
+                times=count,
+                reason=what,
+                id=job.id,
+            )
+        elif is_last:
+            text = say(
+                "job.last_failed", "The job {name} has failed, and does not run again: {reason}", name=name, reason=what
+            )
+        else:
+            text = say(
+                "job.failed",
+                "The job {name} failed {times} times in a row: {reason}",
+                name=name,
+                times=count,
+                reason=what,
+            )
+            if job.next_slot is not None:
+                text += "\n\n" + _format_next(job)
+        if should_tell:
+            self._notify(text)
+        jobs.set_failures(self.tx, self.job_row.no, count, failure.cause if should_tell else alerted_cause)
+
+    def _forget_failures(self) -> None:
+        """Forget earlier failures; tell the person if they were told of one."""
+        if self.job_row.alerted_cause is not None:
+            self._notify(say("job.works_again", "The job {name} works again.", name=format_name(self.job_row.job)))
+        if self.job_row.alerted_cause is not None or self.job_row.job.failure_count:
+            jobs.set_failures(self.tx, self.job_row.no, 0, None)
+
+    def deliver_output(self, text: str, attachment_ids: Sequence[str], turn_no: int | None) -> dict[str, str]:
+        """Post the output to every target of the job; return why nothing could be sent, by target.
+
+        Two targets that are the same place get one message. What the person may not send to any more gets none.
+        """
+        job, run = self.job_row.job, self.run_row.run
+        post = ChatPost(
+            text=text,
+            sent_by=SentBy(kind=SenderKind.JOB, name=job.name, job_id=job.id, run_id=run.id, session_id=run.session_id),
+            attachment_ids=attachment_ids,
+            turn_no=turn_no,
+            session_no=self.run_row.session_no,
+            file_address=make_file_address(make_folder_name(job), make_file_name(run)),
+        )
+        origin = get_origin(self.job_row)
+        errors: dict[str, str] = {}
+        places: set[object] = set()
+        for target in job.targets:
+            if is_own_conversation(target, origin):
+                continue
+            try:
+                chat = resolve_chat(self.tx, self.job_row.principal, target, self.config, self.now, origin=origin)
+            except (InvalidInput, NotFound) as error:
+                errors[target] = error.text
+                continue
+            place = chat.kind, chat.session_no if chat.address is None else str(chat.address)
+            if place not in places:
+                places.add(place)
+                post_to_chat(self.tx, self.config, chat, post, self.now)
+        return errors
+
+    def _handle_unreachable_targets(self, target_errors: Mapping[str, str]) -> None:
+        """Tell the person once that the answers of a job cannot be sent to some of its targets."""
+        job_runs.set_target_errors(self.tx, self.run_row.no, target_errors)
+        cause = f"targets {_make_digest(' '.join(sorted(target_errors)))}"
+        if cause != self.job_row.alerted_cause:
+            errors = ("- " + escape_markdown(error, MAX_REASON_CHARS) for error in target_errors.values())
+            text = say(
+                "job.not_sent",
+                "The job {name} has run, but its answer could not be sent everywhere:\n\n{list}",
+                name=format_name(self.job_row.job),
+                list=join_texts("\n", errors),
+            )
+            self._notify(text)
+        jobs.set_failures(self.tx, self.job_row.no, 0, cause)
+
+    def _notify(self, text: str) -> None:
+        _notify(self.tx, self.config, self.job_row, text, self.now, session_no=self.run_row.session_no)
+
+
+def _lock_run(tx: Transaction, config: GatewayConfig, run_row: RunRow, now: int) -> RunEnd | None:
+    """Lock the job of a run; None if it was deleted."""
+    job_row = jobs.lock(tx, run_row.job_no)
+    return None if job_row is None else RunEnd(tx=tx, config=config, job_row=job_row, run_row=run_row, now=now)
 
 
 def finish_job_run(tx: Transaction, config: GatewayConfig, turn: EndedTurn, now: int) -> None:
@@ -386,16 +403,16 @@ def finish_job_run(tx: Transaction, config: GatewayConfig, turn: EndedTurn, now:
     run_row = job_runs.find_run(tx, turn.run_id)
     if run_row is None or run_row.run.state.has_ended or run_row.turn_no != turn.turn_no:
         return
-    job_row = jobs.lock(tx, run_row.job_no)
-    if job_row is None:
+    end = _lock_run(tx, config, run_row, now)
+    if end is None:
         return
     failure = _find_failure(turn, run_row)
-    if job_row.person_role is Role.GUEST:  # what it found out is for people who have access
-        failure = _Failure(NO_ACCESS_REASON, InterruptReason.STOPPED.value)
+    if end.job_row.person_role is Role.GUEST:  # what it found out is for people who have access
+        failure = Failure(NO_ACCESS_REASON, InterruptReason.STOPPED.value)
     if failure is None:
-        _complete(tx, config, job_row, run_row, turn, now)
+        end.complete(turn)
     else:
-        _fail(tx, config, job_row, run_row, failure, now)
+        end.fail(failure)
 
 
 def fail_unstarted_run(tx: Transaction, config: GatewayConfig, run_id: str, now: int) -> None:
@@ -403,9 +420,9 @@ def fail_unstarted_run(tx: Transaction, config: GatewayConfig, run_id: str, now:
     run_row = job_runs.find_run(tx, run_id)
     if run_row is None or run_row.run.state is not JobRunState.QUEUED:
         return
-    job_row = jobs.lock(tx, run_row.job_no)
-    if job_row is not None:
-        _fail(tx, config, job_row, run_row, _Failure(NOT_STARTED_REASON, "not_started"), now)
+    end = _lock_run(tx, config, run_row, now)
+    if end is not None:
+        end.fail(Failure(NOT_STARTED_REASON, "not_started"))
 
 
 def end_orphaned_runs(tx: Transaction, config: GatewayConfig, now: int) -> int:
@@ -413,9 +430,9 @@ def end_orphaned_runs(tx: Transaction, config: GatewayConfig, now: int) -> int:
     ended = 0
     for orphan in job_runs.list_orphans(tx, MAX_ORPHANS):
         reason = DELETED_REASON if orphan.is_turn_gone else orphan.turn_error or UNKNOWN_REASON
-        job_row = jobs.lock(tx, orphan.row.job_no)
-        if job_row is not None:
-            _fail(tx, config, job_row, orphan.row, _Failure(reason, InterruptReason.STOPPED.value), now)
+        end = _lock_run(tx, config, orphan.row, now)
+        if end is not None:
+            end.fail(Failure(reason, InterruptReason.STOPPED.value))
             ended += 1
     return ended
 
@@ -425,17 +442,17 @@ def is_silent(text: str) -> bool:
     return text.strip().removesuffix(".").rstrip() == SILENT_ANSWER
 
 
-def _find_failure(turn: EndedTurn, run_row: RunRow) -> _Failure | None:
+def _find_failure(turn: EndedTurn, run_row: RunRow) -> Failure | None:
     if turn.state is TurnState.INTERRUPTED:
         cause = str(turn.facts.get("reason") or "interrupted")
-        return _Failure(_INTERRUPT_REASONS.get(cause) or turn.error or UNKNOWN_REASON, cause)
+        return Failure(_INTERRUPT_REASONS.get(cause) or turn.error or UNKNOWN_REASON, cause)
     if turn.state is not TurnState.DONE:
         reason = turn.error or UNKNOWN_REASON
-        return _Failure(reason, str(turn.facts.get("code") or _make_digest(reason)))
+        return Failure(reason, str(turn.facts.get("code") or _make_digest(reason)))
     if run_row.reported_failure is not None:
-        return _Failure(run_row.reported_failure, f"reported {_make_digest(run_row.reported_failure)}")
+        return Failure(run_row.reported_failure, f"reported {_make_digest(run_row.reported_failure)}")
     if not _get_answer(turn) and not _list_attachments(turn):
-        return _Failure(EMPTY_ANSWER_REASON, "empty_answer")
+        return Failure(EMPTY_ANSWER_REASON, "empty_answer")
     return None
 
 
@@ -448,30 +465,6 @@ def _get_answer(turn: EndedTurn) -> str:
 def _list_attachments(turn: EndedTurn) -> list[str]:
     answers = (message for message in turn.messages if message.role == "assistant")
     return [attachment_id for message in answers for attachment_id in find_attachment_ids(message.content)]
-
-
-def _complete(
-    tx: Transaction, config: GatewayConfig, job_row: JobRow, run_row: RunRow, turn: EndedTurn, now: int
-) -> None:
-    text = _get_answer(turn)
-    result = JobResult.SILENT if is_silent(text) else JobResult.ANSWER
-    job_runs.end_run(tx, run_row.no, JobRunState.DONE, now, result=result)
-    if result is JobResult.ANSWER:
-        target_errors = deliver_output(tx, config, job_row, run_row, text, _list_attachments(turn), turn.turn_no, now)
-        if target_errors:
-            job_runs.set_target_errors(tx, run_row.no, target_errors)
-            cause = f"targets {_make_digest(' '.join(sorted(target_errors)))}"
-            handle_unreachable_targets(tx, config, job_row, run_row, target_errors, cause, now)
-            return
-    handle_success(tx, config, job_row, run_row, now)
-
-
-def _fail(
-    tx: Transaction, config: GatewayConfig, job_row: JobRow, run_row: RunRow, failure: _Failure, now: int
-) -> None:
-    job_runs.end_run(tx, run_row.no, JobRunState.FAILED, now, reason=failure.reason, cause=failure.cause)
-    if failure.cause not in PERSONAL_CAUSES:
-        handle_failure(tx, config, job_row, run_row, failure.reason, failure.cause, now)
 
 
 def _make_digest(reason: str) -> str:

@@ -46,6 +46,7 @@ from palaver.delivery.reachable_chats import (
 from palaver.delivery.tools import MAX_SENT_CHARS, ListedChat
 from palaver.jobs import table as jobs, tools as schedule
 from palaver.jobs.active_run import RunReports
+from palaver.jobs.fields import get_origin
 from palaver.media.web import tools as web
 from palaver.memory import tools as memory
 from palaver.memory.service import ConversationMemory
@@ -317,7 +318,7 @@ class AgentMessages:
         """Return where the request was made; in a run of a job, where the job was made."""
         job_row = None if self.principal.job_id is None else jobs.find_by_id(tx, self.principal.job_id)
         if job_row is not None:
-            return Origin(job_row.job.origin, job_row.origin_session_no)
+            return get_origin(job_row)
         return Origin(self.session_row.session.origin, self.session_row.no)
 
     def _make_sender(self, tx: Transaction, lease: TurnLease) -> SentBy:
