@@ -117,20 +117,16 @@ class HeldCall(Protocol):
     @property
     def max_tokens(self) -> int | None:
         """The most tokens that the request may ask for; None: no limit applies."""
-        ...
 
     @property
     def is_recorded(self) -> bool:
         """Whether the meter records what the call has used; if not, the one who reads its `UsageReport` has to."""
-        ...
 
     async def settle(self, usage: TurnUsage | None, *, streamed_tokens: int = 0) -> None:
         """Count what the call has used. Without usage: what was streamed (estimated), or else all that was held."""
-        ...
 
     async def release(self) -> None:
         """Count nothing: the provider has refused the call before it sent the first byte."""
-        ...
 
 
 class CallMeter(Protocol):
@@ -138,7 +134,6 @@ class CallMeter(Protocol):
 
     async def hold(self, call: ModelCall) -> HeldCall:
         """Hold what a call may cost at most, before it is made; raises `BudgetExceeded` if that passes a limit."""
-        ...
 
 
 class _UnmeteredCall:
@@ -182,7 +177,6 @@ class PriceSource(Protocol):
 
     async def get_price(self, name: str) -> TokenPrice | None:
         """Return what a model costs, at most; None if that is unknown. Models on this machine cost nothing."""
-        ...
 
 
 class AgentInfo(PriceSource, Protocol):
@@ -191,24 +185,19 @@ class AgentInfo(PriceSource, Protocol):
     @property
     def model(self) -> str:
         """The model of conversations that have chosen none, in the format of the settings: `openai:gpt-5`, `demo` …"""
-        ...
 
     @property
     def description(self) -> str:
         """The agent in one line for people: the model, why `auto` chose it, how to get a better one."""
-        ...
 
     def list_models(self) -> Sequence[str]:
         """List the models that a conversation may choose; the first is the default."""
-        ...
 
     def check_model(self, name: str) -> None:
         """Raise `InvalidInput` for a model that this agent can never use, with a text that says which it can."""
-        ...
 
     def list_tool_servers(self) -> Sequence[str]:
         """List the names of its tool servers, including those that cannot be reached at the moment."""
-        ...
 
 
 class Agent(AgentInfo, Protocol):
@@ -217,27 +206,21 @@ class Agent(AgentInfo, Protocol):
     @property
     def can_write_titles(self) -> bool:
         """Return whether it can make titles of conversations; scripted and very small models cannot."""
-        ...
 
     async def get_context_window(self, name: str) -> int | None:
         """Return a model's context window (prompt and answer together) in tokens, or None if it is unknown."""
-        ...
 
     async def load_tools(self) -> Sequence[Tool]:
         """Load the tools of its MCP servers. The turn runner passes them in the request."""
-        ...
 
     def run(self, request: AgentRequest) -> AsyncIterator[AgentEvent]:
         """Answer a request. The iterator ends when the answer is complete; it raises `AgentError` otherwise."""
-        ...
 
     async def warm_up(self) -> None:
         """Do what the first request would have to wait for, without sending a request."""
-        ...
 
     async def close(self) -> None:
         """Close connections and end processes."""
-        ...
 
 
 # -- notices that several agents send -----------------------------------------------------------------------

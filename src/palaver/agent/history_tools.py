@@ -35,15 +35,12 @@ class Conversations(Protocol):
 
     def search(self, text: str, *, limit: int) -> Awaitable[SearchHits]:
         """Find the newest messages with these words."""
-        ...
 
     def find(self, text: str) -> Awaitable[Session]:
         """Find a conversation by id, by the beginning of its id, or by title."""
-        ...
 
     def load_messages(self, session_id: str, *, before: int | None, limit: int | None) -> Awaitable[Sequence[Event]]:
         """Load the last visible messages before a number in the log, oldest first."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

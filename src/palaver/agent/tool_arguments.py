@@ -140,7 +140,6 @@ class Arguments:
 
 
 def build_schema(required: Sequence[str], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Build the JSON schema of a tool's arguments."""
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 

@@ -70,8 +70,6 @@ def _find_problem(name: str, counts: Counter[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolset:
-    """A set of tools with one name."""
-
     name: str
     description: str
     tools: tuple[Tool, ...] = ()  # empty if its server cannot be reached
@@ -110,7 +108,6 @@ def describe_toolset(name: str) -> str:
 
 
 def check_toolsets_exist(names: Iterable[str], available: Sequence[str]) -> None:
-    """Refuse names that are not among the available toolsets."""
     unknown = [name for name in names if name not in available]
     if unknown:
         valid = ", ".join(available) or "none"

@@ -147,7 +147,6 @@ class DemoAgent(SingleModelAgent):
         self._word_delay = word_delay  # in seconds
 
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        """Answer the last message."""
         prompt_tokens = estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
         call = ModelCall(
             model=DEMO_MODEL,

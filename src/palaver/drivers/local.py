@@ -93,7 +93,6 @@ class LocalAgent(SingleModelAgent):
         return "To use other models, add a provider in the server settings."
 
     async def run(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
-        """Answer the last message."""
         max_output = min(request.max_tokens or self._max_output_tokens, self._context_tokens // 2)
         prompt_tokens = estimate_tokens(request.instructions) + estimate_message_tokens(request.messages)
         call = ModelCall(

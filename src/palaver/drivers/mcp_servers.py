@@ -43,7 +43,6 @@ class McpServers:
 
     @property
     def names(self) -> Sequence[str]:
-        """Return the names of all servers, in the order of the settings."""
         return tuple(self._servers)
 
     async def load_tools(self) -> Sequence[Tool]:

@@ -38,8 +38,6 @@ MAX_TOOL_ROUNDS = 25  # in one turn
 
 
 class ModelAgent:
-    """Answers with a provider's model."""
-
     can_write_titles = True
 
     def __init__(
@@ -173,7 +171,6 @@ class ModelAgent:
         return self._clients
 
     async def close(self) -> None:
-        """Close all connections to providers and MCP servers."""
         await self._servers.close()
         if self._last_resort is not None:
             await self._last_resort.close()

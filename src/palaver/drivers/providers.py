@@ -64,8 +64,6 @@ KNOWN_PROVIDERS: Final[Mapping[str, KnownProvider]] = MappingProxyType(
 
 
 class ModelName(NamedTuple):
-    """A provider and one of its models."""
-
     provider: str
     model: str
 
@@ -170,8 +168,6 @@ def is_loopback_url(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Time limits of requests to a provider."""
-
     connect_seconds: float = 5.0
     read_seconds: float = 120.0  # between two pieces of an answer; a model may think before the first one
 

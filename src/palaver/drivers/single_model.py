@@ -70,7 +70,6 @@ class UnavailableAgent(SingleModelAgent):
         return None
 
     async def run(self, request: AgentRequest) -> AsyncIterator[AgentEvent]:
-        """Raise AgentRejected with the reason."""
         for _ in range(1):
             raise AgentRejected(self.description, model=self.model)
         yield TextDelta("")  # never reached: it makes this an asynchronous generator

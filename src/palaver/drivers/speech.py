@@ -36,19 +36,13 @@ class SpeechEngine(Protocol):
 
 
 class Transcriber(SpeechEngine, Protocol):
-    """Turns recordings into text."""
-
     async def transcribe(self, recording: Recording, meter: CallMeter) -> str:
         """Return the words of a recording. Raises AgentError, also if the budget does not allow it."""
-        ...
 
 
 class Speaker(SpeechEngine, Protocol):
-    """Turns text into audio."""
-
     async def speak(self, text: str, meter: CallMeter) -> SpokenAudio:
         """Return a text as audio. Raises AgentError, also if the budget does not allow it."""
-        ...
 
 
 def choose_transcriber(profile: AgentProfile, environ: Mapping[str, str]) -> Transcriber | None:

@@ -117,7 +117,6 @@ class CommandTranscriber(_Command):
         self._language = language
 
     async def transcribe(self, recording: Recording, meter: CallMeter) -> str:
-        """Run the program for a recording, and return what it prints."""
         values = {"file": str(recording.path), "language": self._language}
         output = await self._run(values, "", meter, estimate_audio_tokens(recording.size))
         return make_storable(output.decode(errors="replace")).strip()[:MAX_TRANSCRIPT_CHARS]
@@ -129,7 +128,6 @@ class CommandSpeaker(_Command):
         self._values = {"voice": voice or language, "language": language}
 
     async def speak(self, text: str, meter: CallMeter) -> SpokenAudio:
-        """Run the program with a text, and return the audio that it writes."""
         data = await self._run(self._values, text, meter, len(text) * TOKENS_PER_SPOKEN_CHAR)
         try:
             media_type = detect_media_type(data[:_HEAD_BYTES], is_text=False)

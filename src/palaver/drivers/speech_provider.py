@@ -55,8 +55,6 @@ _REJECTED_KEY: Final = frozenset({401, 403})
 
 
 class ProviderSpeech:
-    """Transcribes and speaks with one model of one provider."""
-
     def __init__(self, name: ModelName, provider: Provider, prices: ModelPrices, rules: SpeechRules) -> None:
         self.description = str(name)
         self._name = name
@@ -66,7 +64,6 @@ class ProviderSpeech:
         self._client: httpx2.AsyncClient | None = None
 
     async def transcribe(self, recording: Recording, meter: CallMeter) -> str:
-        """Send a recording, and return its text."""
         tokens = estimate_audio_tokens(recording.size)
         held = await self._hold(meter, tokens, min(tokens // 2 + 1, MIN_MAX_TOKENS))
         fields = {"model": self._name.model, "response_format": "json"}
@@ -84,7 +81,6 @@ class ProviderSpeech:
         return make_storable(str(answer["text"])).strip()[:MAX_TRANSCRIPT_CHARS]
 
     async def speak(self, text: str, meter: CallMeter) -> SpokenAudio:
-        """Send a text, and return it as audio."""
         tokens = len(text) * TOKENS_PER_SPOKEN_CHAR
         held = await self._hold(meter, tokens, 1)
         fields = {

@@ -83,7 +83,6 @@ _EMPTY_TEXT = "(no text)"  # providers reject an empty message
 
 
 def convert_messages(messages: Sequence[Mapping[str, Any]]) -> list[ModelMessage]:
-    """Convert a conversation to pydantic-ai's messages."""
     converted: list[ModelMessage] = []
     tool_names: dict[str, str] = {}
     for message in messages:
@@ -117,7 +116,6 @@ def convert_user_texts(texts: Sequence[str]) -> list[ModelRequestPart]:
 
 
 def convert_tools(tools: Sequence[Tool]) -> list[ToolDefinition]:
-    """Convert tools to the definitions that a model gets."""
     return [
         # Not strict: the schema of a tool server may have features that strict mode does not allow.
         ToolDefinition(

@@ -66,15 +66,12 @@ class ReceivedFiles:
     transcripts: Mapping[str, Transcript] = field(default_factory=dict)
 
     def add_to(self, inbound: Inbound) -> Inbound:
-        """Return the message with these files."""
         content = add_lines(inbound.content, self.lines)
         ids = [*inbound.attachment_ids, *self.attachment_ids]
         return replace(inbound, content=content, attachment_ids=ids, transcripts=self.transcripts)
 
 
 class FileReceiver:
-    """Receives the files of inbound messages."""
-
     def __init__(
         self,
         store: SessionStore,
@@ -199,8 +196,6 @@ class ExportTooSlow(PalaverError):
 
 
 class ExportFiles:
-    """Makes the files of one store."""
-
     def __init__(self, store: SessionStore, files: Attachments | None) -> None:
         self._store = store
         self._files = files

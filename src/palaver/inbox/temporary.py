@@ -64,8 +64,6 @@ log = logging.getLogger(__name__)
 
 
 class TemporaryChats:
-    """Answers questions of temporary conversations."""
-
     def __init__(self, get_dependencies: Callable[[], RunDependencies]) -> None:
         self._get_dependencies = get_dependencies
         self._engine = get_dependencies().store.engine

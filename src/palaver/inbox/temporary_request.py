@@ -46,8 +46,6 @@ OMITTED_MESSAGE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporaryMessage:
-    """One message of a temporary conversation."""
-
     role: Literal["user", "assistant"]
     text: str
     is_interrupted: bool = False  # the answer was stopped before it was complete

@@ -335,7 +335,6 @@ def _can_see(tx: Transaction, place: MessagePlace, person: Person) -> bool:
 def _offer_rerun(
     tx: Transaction, update: MessageEdited, received: ReceivedMessage, place: MessagePlace, now: int
 ) -> None:
-    """Offer to answer an edited message again."""
     send_notice_to_address(
         tx,
         str(Address.from_source(update.source)),

@@ -67,17 +67,14 @@ class RunReports(Operations[AsyncRunner]):
 
     @operation
     def report_failure(self, reason: str) -> Work[None]:
-        """Store why the run has failed, as the agent says it."""
         return Write(lambda tx: job_runs.set_reported_failure(tx, self._lease, reason))
 
     @operation
     def add_refused_tool(self, tool_name: str) -> Work[None]:
-        """Record a tool that the agent wanted to use and was not granted."""
         return Write(lambda tx: job_runs.add_refused_tool(tx, self._lease, tool_name))
 
 
 def build_job_run_prompt(job: Job, person_name: str, run: JobRun) -> str:
-    """Build the text that tells the agent which run it works on."""
     person = _quote_name(person_name) or "its person"
     time = f"{run.slot.astimezone(ZoneInfo(job.timezone)):%A, %Y-%m-%d %H:%M} ({job.timezone})"
     when = f"scheduled for {time}" if run.kind is JobRunKind.SCHEDULED else f"started by hand at {time}"

@@ -57,12 +57,9 @@ class ConversationJobs:
         return list_grantable_toolsets(self._environment, self._principal.role)
 
     async def list_jobs(self) -> Sequence[JobSummary]:
-        """List the jobs by name."""
         return await self._engine.arun(Read(lambda tx: self._get_jobs(tx).list(self._principal)))
 
     async def pause(self, job: str) -> JobDetails:
-        """Pause a job at once."""
-
         def run(tx: Transaction) -> JobDetails:
             turn_leases.check_lease(tx, self._require_lease())
             return self._get_jobs(tx).pause(self._principal, job)

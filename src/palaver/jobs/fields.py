@@ -90,7 +90,6 @@ def list_targets(tx: Transaction, principal: Principal, config: GatewayConfig) -
 
 
 def get_origin(job_row: JobRow) -> Origin:
-    """Return where a job was made."""
     return Origin(job_row.job.origin, job_row.origin_session_no)
 
 
@@ -137,8 +136,6 @@ class JobEnvironment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChecker:
-    """Checks the fields of a job for one person."""
-
     tx: Transaction
     environment: JobEnvironment
     person: Person

@@ -364,7 +364,6 @@ class JobProposal:
 
 
 def format_cost_per_day(dollars: Decimal | None) -> str:
-    """Write an estimated cost in words."""
     if dollars is None:
         return say("cost.unknown", "unknown")
     if dollars == 0:

@@ -247,8 +247,6 @@ _INTERRUPT_REASONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTurn:
-    """The end of the turn of a run."""
-
     run_id: str
     turn_no: int
     state: TurnState

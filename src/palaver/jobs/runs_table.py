@@ -100,7 +100,6 @@ def list_running_sessions(tx: Transaction, person_id: str) -> list[int]:
 
 
 def count_running(tx: Transaction) -> int:
-    """Count the runs of all jobs that have started and not ended."""
     return fetch_number(tx, "SELECT COUNT(*) FROM job_run WHERE state = 'running'")
 
 
@@ -123,7 +122,6 @@ def find_startable(tx: Transaction, now: int, person_share: int) -> RunRow | Non
 
 
 def find_next_start(tx: Transaction) -> int | None:
-    """Return when the first queued run may start."""
     found: int | None = fetch_value(
         tx, "SELECT start_after FROM job_run WHERE state = 'queued' ORDER BY start_after LIMIT 1"
     )
@@ -265,7 +263,6 @@ def end_delays(tx: Transaction, now: int) -> None:
 
 
 def set_target_errors(tx: Transaction, run_no: int, target_errors: Mapping[str, str]) -> None:
-    """Record the targets that nothing could be sent to."""
     tx.execute("UPDATE job_run SET target_errors = $2 WHERE no = $1", run_no, json.dumps(dict(target_errors)))
 
 
@@ -350,8 +347,6 @@ def add_refused_tool(tx: Transaction, lease: TurnLease, tool_name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CostSample:
-    """The cost of the latest runs of a job."""
-
     run_count: int
     cost_nanos: int
     has_unknown_cost: bool  # of at least one of them

@@ -48,8 +48,6 @@ class _WorkSummary:
 
 
 class Scheduler:
-    """Runs the jobs of one store."""
-
     def __init__(
         self,
         store: SessionStore,

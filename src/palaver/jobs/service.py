@@ -136,8 +136,6 @@ class Jobs(Operations[R]):
 
     @operation
     def get_options(self, principal: Principal) -> Work[JobOptions]:
-        """Return what a person can choose from when they make a job."""
-
         def run(tx: Transaction) -> JobOptions:
             person = get_person(tx, principal.person_id)
             names = list_grantable_toolsets(self._environment, person.role)

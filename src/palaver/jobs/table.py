@@ -75,8 +75,6 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob(JobFields):
-    """A job that is to be added."""
-
     person_id: PersonId
     origin: SessionSource
     state: JobState
@@ -259,7 +257,6 @@ def set_state(
 
 
 def pause_all(tx: Transaction, person_id: PersonId, reason: str, now: int) -> None:
-    """Pause the active jobs of a person."""
     tx.execute(
         "UPDATE job SET state = 'paused', state_reason = $2, next_slot = NULL, updated_at = $3"
         " WHERE person_id = $1 AND state = 'active'",

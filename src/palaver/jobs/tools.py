@@ -50,8 +50,6 @@ _FIELDS: Final = {name: _make_schema(each) for name, each in JOB_FIELDS.items() 
 
 
 def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
-    """Make the tools of the schedule toolset."""
-
     async def create(values: Mapping[str, Any]) -> str:
         draft = _read_draft(Arguments(values, *_FIELDS), required=_REQUIRED_FIELDS)
         draft = replace(draft, toolsets=draft.toolsets or ())  # what the model did not ask for is not granted
@@ -170,8 +168,6 @@ def _format_job(line: JobSummary) -> str:
 
 
 def make_run_tools(reports: RunReports) -> tuple[Tool, ...]:
-    """Make the tools of one run of a job."""
-
     async def report_failure(values: Mapping[str, Any]) -> str:
         reason = Arguments(values, "reason").get_text("reason")[:MAX_REASON_CHARS]
         with translate_errors():

@@ -200,7 +200,6 @@ class Attachments:
         return self._store.config.max_file_mb_per_person * 1_000_000
 
     async def get_usage(self, principal: Principal) -> FileUsage:
-        """Return how much space the files of a person take."""
         return await self._engine.arun(Read(lambda tx: attachments.get_usage(tx, principal.person_id)))
 
     def _add(self, tx: Transaction, attachment: Attachment) -> None:
@@ -233,7 +232,6 @@ class Attachments:
         return await self._engine.arun(Read(lambda tx: attachments.get_visible(tx, attachment_id, person_id)[1]))
 
     def get_path(self, attachment: Attachment) -> Path:
-        """Return the path of an attachment's bytes."""
         path = self._get_path_of_hash(attachment.sha256)
         with self.translate_errors():
             try:

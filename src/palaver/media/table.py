@@ -71,7 +71,6 @@ def list_of_person(tx: Transaction, person_id: PersonId, after: int, limit: int)
 
 
 def use_in_session(tx: Transaction, session_no: int, attachment_nos: Iterable[int]) -> None:
-    """Record that a session uses these files."""
     rows = [(session_no, no) for no in attachment_nos]
     if rows:  # most messages have no files, and even an empty batch costs PostgreSQL a round trip
         tx.execute_many(
@@ -95,8 +94,6 @@ def lock_person(tx: Transaction, person_id: PersonId) -> None:
 
 
 class Position(NamedTuple):
-    """A file in the order in which files were sent."""
-
     created_at: int
     no: int
 

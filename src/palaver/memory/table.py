@@ -46,8 +46,6 @@ _AFTER_ALL = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
-    """A memory to add to an audience."""
-
     text: str
     person_id: PersonId | None
     origin: MemoryOrigin = MemoryOrigin.PERSON
@@ -169,7 +167,6 @@ def update_text(
 
 
 def forget_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str, now: int) -> list[Memory]:
-    """Forget the memories with this id or text, and return them."""
     forgotten = list_matching(tx, audiences, id_or_text)
     for memory in forgotten:
         forget(tx, memory.id, now)
@@ -185,7 +182,6 @@ def forget(tx: Transaction, memory_id: MemoryId, now: int) -> None:
 
 
 def list_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str) -> list[Memory]:
-    """Return the memories with this id or text."""
     if not audiences or not is_storable(id_or_text):
         return []
     rows = tx.fetch_all(
@@ -313,7 +309,6 @@ def list_memories(
 
 
 def find_memory(tx: Transaction, audiences: Sequence[int], reader: PersonId, memory_id: str) -> MemoryRow | None:
-    """Return a memory of these audiences by its id."""
     if not audiences or not is_storable(memory_id):
         return None
     rows = tx.fetch_all(

@@ -31,19 +31,15 @@ class MemoryNotes(Protocol):
 
     def find_conflict(self, text: str, supersedes: Sequence[str]) -> Awaitable[MemoryConflict | None]:
         """Return why a text should not be added in place of these memories; None if it may be."""
-        ...
 
     def remember(self, text: str, supersedes: Sequence[str]) -> Awaitable[Memory]:
         """Save a memory, in place of those with these ids."""
-        ...
 
     def recall(self, query: str, *, limit: int) -> Awaitable[Sequence[Memory]]:
         """Return memories with words of the query, or the newest ones if the query is empty."""
-        ...
 
 
 def make_memory_tools(memories: ConversationMemory) -> tuple[Tool, ...]:
-    """Make the tools of the memory toolset."""
     return make_remember_tool(memories), make_recall_tool(memories), _make_forget_tool(memories)
 
 

@@ -90,7 +90,6 @@ def take_calls(tx: Transaction, call_ids: Collection[str]) -> list[CallRow]:
 
 
 def list_call_ids_of_run(tx: Transaction, turn_id: str, owner: str, attempt: int) -> list[str]:
-    """List the calls of one run of a turn."""
     rows = tx.fetch_all(
         "SELECT id FROM model_call WHERE turn_id = $1 AND owner = $2 AND attempt = $3", turn_id, owner, attempt
     )
@@ -209,7 +208,6 @@ def recover_calls(tx: Transaction, created_before: int, now: int) -> int:
 
 
 def add_usage_by_model(usages: Iterable[TurnUsage]) -> list[TurnUsage]:
-    """Return one usage for each model."""
     by_model: dict[str, TurnUsage] = {}
     for each in usages:
         total = by_model.get(each.model or "")

@@ -45,8 +45,6 @@ class WindowState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """The amounts that are held for a call."""
-
     max_tokens: int | None  # that the request has to ask for; None: no limit applies
     input_tokens: int
     output_tokens: int

@@ -54,7 +54,6 @@ def has_limit(tx: Transaction, scope: BudgetScope, subject: str) -> bool:
 
 
 def delete_for_missing_jobs(tx: Transaction) -> None:
-    """Remove the limits of jobs that were deleted."""
     tx.execute(
         "DELETE FROM budget_limit WHERE scope = 'job' AND subject <> ''"
         " AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = budget_limit.subject)"

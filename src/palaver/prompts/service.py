@@ -20,7 +20,6 @@ class SavedPromptOperations(ViewPart[R]):
 
     @operation
     def list(self) -> Work[Sequence[SavedPrompt]]:
-        """List the saved prompts by name."""
         return Read(lambda tx: saved_prompts.list_prompts(tx, self._scope.person_id))
 
     @operation
@@ -30,7 +29,6 @@ class SavedPromptOperations(ViewPart[R]):
 
     @operation
     def update(self, prompt_id: str, /, **given: str | None) -> Work[SavedPrompt]:
-        """Change the given fields of a saved prompt."""
         now = self._scope.now()
         return Write(lambda tx: saved_prompts.update(tx, self._scope.person_id, prompt_id, given, now))
 

@@ -33,7 +33,6 @@ def clean_fields(given: Mapping[str, str | None]) -> dict[str, object]:
 
 
 def list_prompts(tx: Transaction, person_id: PersonId) -> list[SavedPrompt]:
-    """List a person's saved prompts by name."""
     rows = tx.fetch_all(f"{_SELECT} WHERE person_id = $1 ORDER BY name_key LIMIT {MAX_PROMPTS}", person_id)
     return [COLUMNS.decode(row) for row in rows]
 
@@ -61,7 +60,6 @@ def create(tx: Transaction, person_id: PersonId, given: Mapping[str, str | None]
 def update(
     tx: Transaction, person_id: PersonId, prompt_id: str, given: Mapping[str, str | None], now: int
 ) -> SavedPrompt:
-    """Change the given fields of a saved prompt."""
     prompt = get_prompt(tx, person_id, prompt_id)
     columns = clean_fields(given)
     _check_name_free(tx, person_id, columns, except_id=prompt.id)
@@ -70,7 +68,6 @@ def update(
 
 
 def delete(tx: Transaction, person_id: PersonId, prompt_id: str) -> SavedPrompt:
-    """Delete a saved prompt and return it."""
     prompt = get_prompt(tx, person_id, prompt_id)
     tx.execute("DELETE FROM saved_prompt WHERE id = $1", prompt.id)
     return prompt

@@ -100,8 +100,6 @@ class _Plan:
 
 
 class Compactor:
-    """Compacts the conversation of one turn."""
-
     def __init__(
         self,
         dependencies: RunDependencies,
@@ -268,7 +266,6 @@ def format_compaction_notice(compaction: Compaction) -> str:
 
 
 def format_compaction_reply(compaction: Compaction) -> str:
-    """Format the reply to the person who asked for the compaction."""
     return say(
         "compaction.done",
         "The agent now sees a summary of {number} older messages. You still see all of them. Use /restore to undo this."

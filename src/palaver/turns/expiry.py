@@ -45,8 +45,6 @@ log = logging.getLogger(__name__)
 
 
 class ExpiryWatcher:
-    """Ends the expired sessions of one store."""
-
     def __init__(
         self, store: SessionStore, settings: CurrentSettings, *, on_change: Callable[[], None] = lambda: None
     ) -> None:

@@ -257,8 +257,6 @@ class LearnedMemories:
 
 @dataclass(slots=True)
 class _Outcome:
-    """The result of a memory turn."""
-
     usages: list[TurnUsage]  # that its meter does not know
     meter: BudgetMeter | None = None
     material: LearningMaterial | None = None

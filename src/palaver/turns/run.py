@@ -113,7 +113,6 @@ class Run:
 
     @property
     def unrecorded_usage(self) -> list[TurnUsage]:
-        """The usage of the run that the meter does not record."""
         return self._recorder.unrecorded_usage
 
     def get_unsaved_pieces(self) -> tuple[list[Piece], Position]:
@@ -183,7 +182,6 @@ class Run:
         return end
 
     def _log_mistake(self, error: BaseException) -> None:
-        """Log an unexpected error of a driver in full."""
         log.error("turn_internal_error", extra={"turn": self.lease.turn_id}, exc_info=error)
 
     async def _answer(self) -> None:

@@ -84,8 +84,6 @@ log = logging.getLogger(__name__)
 
 
 class TitleWriter:
-    """Makes titles in background tasks."""
-
     def __init__(self, get_dependencies: Callable[[], RunDependencies]) -> None:
         self._get_dependencies = get_dependencies  # what depends on the settings, as they are now
         self._engine = get_dependencies().store.engine

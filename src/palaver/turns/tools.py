@@ -78,8 +78,6 @@ _OWN_CHAT = "You are answering in this chat: your answer appears there by itself
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """The principal who uses tools, and the conversation."""
-
     principal: Principal
     session_row: SessionRow
     input_seq: int | None = None  # the message to answer

@@ -396,7 +396,6 @@ class TurnWorker:
     # -- recovery ------------------------------------------------------------------------------------------
 
     async def recover_orphans(self) -> int:
-        """Recover the turns of dead workers; return how many there were."""
         now = self._now()
         crash_point("turn.before_recovery")
         recovered = await self._engine.arun(

@@ -48,7 +48,6 @@ CODECS: Final = (
 
 
 def main(arguments: list[str]) -> int:
-    """Read one document."""
     limit_resources(memory_bytes=MAX_MEMORY_BYTES, cpu_seconds=compute_cpu_seconds(MAX_INPUT_BYTES))
     with contextlib.suppress(OSError):
         os.nice(NICENESS)

@@ -220,7 +220,6 @@ class TextCache:
             write_file_atomically(self._folder / sha256, f"{json.dumps(facts)}\n{result.text}", overwrite=True)
 
     def delete(self, hashes: Sequence[str]) -> None:
-        """Delete the texts of these files."""
         for sha256 in hashes:
             (self._folder / sha256).unlink(missing_ok=True)
 

@@ -148,8 +148,6 @@ class _List:
 
 @dataclass
 class _State:
-    """The state of reading a page."""
-
     base_url: str
     title: str = ""
     blocks: list[_Block] = field(default_factory=list)

@@ -70,7 +70,6 @@ def limit_resources(*, memory_bytes: int, cpu_seconds: int) -> None:
 
 
 def limit_cpu(seconds: int) -> None:
-    """Lower the limit of computing time."""
     _set_limits((resource.RLIMIT_CPU, seconds))
 
 

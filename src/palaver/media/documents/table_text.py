@@ -22,7 +22,6 @@ _PASSWORD_ERROR: Final = 4  # FPDF_ERR_PASSWORD
 
 
 def read_sheets(file: IO[bytes]) -> Iterator[str]:
-    """Yield the rows of all sheets as text."""
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
     try:
@@ -59,7 +58,6 @@ def _format_cell(value: object) -> str:
 
 
 def read_pdf(file: IO[bytes]) -> Iterator[str]:
-    """Yield the text of the pages."""
     import pypdfium2
 
     try:

@@ -50,8 +50,6 @@ _ARCHIVE_TYPES: Final = frozenset({"application/zip", "application/octet-stream"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A request to a search provider."""
-
     method: str
     url: str
     headers: Mapping[str, str] = field(repr=False)

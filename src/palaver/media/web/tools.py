@@ -37,8 +37,6 @@ class WebPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """A page that a search has found."""
-
     title: str
     url: str
     snippet: str = ""
@@ -50,15 +48,12 @@ class WebAccess(Protocol):
     @property
     def can_search(self) -> bool:
         """Whether a search provider is configured."""
-        ...
 
     def fetch_page(self, url: str, *, person: str) -> Awaitable[WebPage]:
         """Read a page for a person. Raises InvalidInput or ConnectionLost, with the end of a sentence about it."""
-        ...
 
     def search(self, query: str, count: int, *, person: str) -> Awaitable[Sequence[SearchResult]]:
         """Search the web for a person. Raises InvalidInput or ConnectionLost with a sentence."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,6 @@ MAX_SNIPPET_CHARS = 200
 
 
 class ExportFormat(StrEnum):
-    """The format of an exported conversation."""
-
     MARKDOWN = "markdown"
     HTML = "html"
     JSONL = "jsonl"

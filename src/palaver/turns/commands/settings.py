@@ -213,7 +213,6 @@ def list_profiles(context: CommandContext) -> CommandReply:
 
 @write_action("profile")
 def choose_profile(context: CommandContext, *, profile: str | None) -> CommandReply:
-    """Set the profile of this session; None means the default."""
     if profile is not None:
         check_model = partial(check_model_choice, context.agent, context.rules, context.principal.role)
         profile = profiles.find_profile(context.profile, profile, check_model)
@@ -239,7 +238,6 @@ def list_personalities(context: CommandContext) -> CommandReply:
 
 @write_action("personality")
 def choose_personality(context: CommandContext, *, personality: str | None) -> CommandReply:
-    """Set the personality of this session; None means none."""
     if personality is not None:
         personality = profiles.find_personality(context.profile, personality)
     return _choose(context, "personality", personality)
@@ -268,7 +266,6 @@ def show_workspace(context: CommandContext) -> CommandReply:
 
 @write_action("workspace")
 def choose_workspace(context: CommandContext, *, workspace: str | None) -> CommandReply:
-    """Set the workspace of this session; None removes it."""
     return _choose(context, "workspace", None if workspace is None else profiles.clean_workspace(workspace))
 
 
