@@ -11,6 +11,7 @@ Leases by name: what only one process on the database may do at a time.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from pathlib import Path
@@ -18,10 +19,9 @@ from typing import TYPE_CHECKING
 
 from palaver.core.engines.base import Transaction, WorkKind, write_kind
 from palaver.core.errors import StoreError
-from palaver.core.tasks import wait_for_event
+from palaver.core.tasks import cancel_tasks, wait_for_event
 
 if TYPE_CHECKING:
-    import asyncio
     import logging
     from collections.abc import Awaitable, Callable
 
@@ -54,6 +54,70 @@ async def run_poll_loop(
             log.exception(failure_event)
             wait = RETRY_SECONDS
         await wait_for_event(wake, wait)
+
+
+class PollLoop:
+    """A poll loop as a task: started when it is needed, woken, and stopped when its poll has ended."""
+
+    def __init__(
+        self,
+        poll: Callable[[], Awaitable[float]],
+        name: str,
+        *,
+        log: logging.Logger,
+        failure_event: str,
+        kind: WorkKind = WorkKind.BACKGROUND,
+        is_needed: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._poll = poll
+        self._name = name
+        self._log = log
+        self._failure_event = failure_event
+        self._kind = kind
+        self._is_needed = is_needed  # asked with each `wake`, until the task runs
+        self._wake_event = asyncio.Event()
+        self._has_started = False
+        self._task: asyncio.Task[None] | None = None
+        self.is_stopping = False
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None
+
+    def start(self) -> None:
+        self._has_started = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Poll now."""
+        if self._has_started and self._task is None and not self.is_stopping and self._is_needed():
+            loop = run_poll_loop(
+                self._poll,
+                self._wake_event,
+                is_stopped=lambda: self.is_stopping,
+                log=self._log,
+                failure_event=self._failure_event,
+                kind=self._kind,
+            )
+            self._task = asyncio.create_task(loop, name=self._name)
+        self._wake_event.set()
+
+    async def stop(self, seconds: float | None = None) -> None:
+        """Let the poll that runs end, for so long: what it has begun must not be forgotten."""
+        self.is_stopping = True
+        self._wake_event.set()
+        task, self._task = self._task, None
+        if task is not None and seconds is None:
+            await task
+        elif task is not None:
+            await asyncio.wait([task], timeout=seconds)
+            task.cancel()
+
+    async def cancel(self) -> None:
+        """End at once, also in the middle of a poll."""
+        self.is_stopping = True
+        task, self._task = self._task, None
+        await cancel_tasks([] if task is None else [task])
 
 
 _PROC_PATH = Path("/proc")

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.background import run_poll_loop
+from palaver.core.background import PollLoop
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
@@ -61,23 +61,21 @@ class Scheduler:
         self._feed = feed
         self._get_max_running = get_max_running
         self._on_change = on_change  # called when there may be a turn to run or something to send
-        self._wake_event = asyncio.Event()
-        self._is_stopping = False
-        self._loop: asyncio.Task[None] | None = None
+        self._loop = PollLoop(self.poll, "palaver-jobs", log=log, failure_event="job_scheduling_failed")
         self._delayed_wake: asyncio.TimerHandle | None = None
         self._last_now: datetime | None = None  # what the clock showed at the last poll
         self._retry_times: dict[int, float] = {}  # of jobs that could not be fired, by the clock of the event loop
 
     async def start(self) -> None:
         self._feed.add_work_listener(self._wake_soon)
-        self._loop = asyncio.create_task(self._run_loop(), name="palaver-jobs")
+        self._loop.start()
 
     def wake(self) -> None:
         """Look now for jobs to fire and runs to start."""
-        self._wake_event.set()
+        self._loop.wake()
 
     def _wake_soon(self) -> None:
-        if self._delayed_wake is None and not self._is_stopping:
+        if self._delayed_wake is None and not self._loop.is_stopping:
             self._delayed_wake = asyncio.get_running_loop().call_later(WAKE_DELAY_SECONDS, self._end_delay)
 
     def _end_delay(self) -> None:
@@ -86,22 +84,9 @@ class Scheduler:
 
     async def stop(self) -> None:
         """Fire and start nothing more; what is running goes on as turns."""
-        self._is_stopping = True
-        self._wake_event.set()
         if self._delayed_wake is not None:
             self._delayed_wake.cancel()
-        if self._loop is not None:
-            await self._loop  # not canceled: a transaction that has begun is finished
-            self._loop = None
-
-    async def _run_loop(self) -> None:
-        await run_poll_loop(
-            self.poll,
-            self._wake_event,
-            is_stopped=lambda: self._is_stopping,
-            log=log,
-            failure_event="job_scheduling_failed",
-        )
+        await self._loop.stop()
 
     async def poll(self) -> float:
         """Do everything that is due; return the seconds until the next poll."""
@@ -116,7 +101,7 @@ class Scheduler:
             await self._fire(work.due, now)
             if work.can_start:
                 await self._start_runs()
-            if not work.due or self._is_stopping:
+            if not work.due or self._loop.is_stopping:
                 break
             last = work.due[-1]
             passed = (to_micros(last.job.next_slot or now), last.no)
@@ -145,7 +130,7 @@ class Scheduler:
         """Fire jobs. One that cannot be fired is left for a while, so that it delays no other and fills no log."""
         time = asyncio.get_running_loop().time()
         for job_row in due:
-            if self._is_stopping:
+            if self._loop.is_stopping:
                 break
             if self._retry_times.get(job_row.no, 0.0) > time:
                 continue
@@ -183,7 +168,7 @@ class Scheduler:
             self._on_change()  # people may be told of a run that was skipped
 
     async def _start_runs(self) -> None:
-        while not self._is_stopping:
+        while not self._loop.is_stopping:
             crash_point("job.before_start")
             outcome = await self._start_run()
             crash_point("job.started")
@@ -211,7 +196,7 @@ class Scheduler:
     async def _send_missed_notices(self) -> None:
         send = partial(run_end.send_missed_notice, config=self._store.config, now=self._now())
         write = Write(send, read_first=run_end.find_nothing_to_send, is_quick=True)
-        while not self._is_stopping and await self._engine.arun(write):
+        while not self._loop.is_stopping and await self._engine.arun(write):
             self._on_change()
 
     async def _end_orphaned_runs(self) -> None:

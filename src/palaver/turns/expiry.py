@@ -10,13 +10,12 @@ that continue for good, because a lane without a policy is on them, cost nothing
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.core import background as named_leases
-from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
+from palaver.core.background import PollLoop, create_lease_owner, is_owner_dead
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
@@ -58,28 +57,16 @@ class ExpiryWatcher:
         self._pinned: dict[int, None] = {}  # numbers of sessions
         self._pass_started_at: datetime | None = None
         self._last_run_at: datetime | None = None
-        self._wake_event = asyncio.Event()
-        self._is_stopping = False
-        self._loop: asyncio.Task[None] | None = None
-        self._has_started = False
+        self._loop = PollLoop(
+            self.run_once,
+            "palaver-expiry",
+            log=log,
+            failure_event="expiry_failed",
+            is_needed=lambda: bool(self._policies),  # conversations are reset somewhere
+        )
 
     async def start(self) -> None:
-        """Start to watch, if conversations are reset anywhere."""
-        self._has_started = True
-        self._start_loop()
-
-    def _start_loop(self) -> None:
-        if self._loop is None and self._has_started and self._policies:
-            self._loop = asyncio.create_task(
-                run_poll_loop(
-                    self.run_once,
-                    self._wake_event,
-                    is_stopped=lambda: self._is_stopping,
-                    log=log,
-                    failure_event="expiry_failed",
-                ),
-                name="palaver-expiry",
-            )
+        self._loop.start()
 
     def reload_policies(self) -> None:
         """Apply the reset policies of the store. With other policies, all is looked at again."""
@@ -88,21 +75,18 @@ class ExpiryWatcher:
             self._policies = policies
             self._positions = {}
             self._pass_started_at = None
-        self._start_loop()
         self.wake()
 
     async def stop(self) -> None:
         """Finish with the session in hand, and let another process watch."""
-        self._is_stopping = True
-        self._wake_event.set()
-        if self._loop is not None:
-            await self._loop
-            self._loop = None
+        was_running = self._loop.is_running
+        await self._loop.stop()
+        if was_running:
             await self._store.engine.arun(Write(lambda tx: named_leases.release(tx, LEASE_NAME, self._owner)))
 
     def wake(self) -> None:
         """Look now for expired sessions."""
-        self._wake_event.set()
+        self._loop.wake()
 
     async def run_once(self) -> float:
         """End what has expired, if this process is the one to do it; return the seconds until the next time."""
@@ -149,7 +133,7 @@ class ExpiryWatcher:
                 key = policy, place_type
                 while batch := await self._read_batch(place_type, self._positions.get(key, expiry.START), cutoff):
                     for each in batch:
-                        if self._is_stopping:
+                        if self._loop.is_stopping:
                             return
                         if each.is_on_lane:
                             yield each.position.session_no

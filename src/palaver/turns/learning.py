@@ -18,7 +18,7 @@ from palaver.agent.base import AgentRequest, ToolCall, UsageReport
 from palaver.agent.tool_arguments import limit_results
 from palaver.agent.toolsets import MEMORY_TOOLSET
 from palaver.config.budget_rules import CallPurpose
-from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
+from palaver.core.background import PollLoop, create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
@@ -271,42 +271,25 @@ class MemoryTurnRunner:
         self._get_dependencies = get_dependencies  # what depends on the settings, as they are now
         self._engine = get_dependencies().store.engine
         self._owner = create_lease_owner()
-        self._wake_event = asyncio.Event()
-        self._is_stopping = False
-        self._loop: asyncio.Task[None] | None = None
-        self._has_started = False
+        self._loop = PollLoop(
+            self._poll,
+            "palaver-memory-turns",
+            log=log,
+            failure_event="memory_turn_claim_failed",
+            is_needed=lambda: get_dependencies().rules.memory.learn,
+        )
 
     async def start(self) -> None:
-        self._has_started = True
         self._get_dependencies().feed.add_work_listener(self.wake)
-        self._start_loop()
-
-    def _start_loop(self) -> None:
-        can_start = self._loop is None and self._has_started and not self._is_stopping
-        if can_start and self._get_dependencies().rules.memory.learn:
-            self._loop = asyncio.create_task(
-                run_poll_loop(
-                    self._poll,
-                    self._wake_event,
-                    is_stopped=lambda: self._is_stopping,
-                    log=log,
-                    failure_event="memory_turn_claim_failed",
-                ),
-                name="palaver-memory-turns",
-            )
+        self._loop.start()
 
     def wake(self) -> None:
         """Look now for memory turns, if learning is on."""
-        self._start_loop()
-        self._wake_event.set()
+        self._loop.wake()
 
     async def stop(self) -> None:
         """Stop the turn that is running. It ends as failed, without having stored anything."""
-        self._is_stopping = True
-        if self._loop is not None:
-            self._loop.cancel()
-            await asyncio.gather(self._loop, return_exceptions=True)
-            self._loop = None
+        await self._loop.cancel()
 
     async def _poll(self) -> float:
         """Run the next memory turn, if there is one; return the seconds until the next look."""

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from palaver.accounts import access
-from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
+from palaver.core.background import PollLoop, create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Transaction, WorkKind, Write, write_kind
@@ -140,9 +140,9 @@ class TurnWorker:
         self._owner = create_lease_owner()
         self._runs: dict[int, Run] = {}  # by turn number
         self._has_runs = asyncio.Event()  # an idle worker saves no drafts
-        self._wake_event = asyncio.Event()
-        self._is_stopping = False
-        self._claim_loop: asyncio.Task[None] | None = None
+        self._claim_loop = PollLoop(
+            self._poll, "palaver-turns", log=log, failure_event="turn_claim_failed", kind=WorkKind.TURN
+        )
         self._upkeep_loops: list[asyncio.Task[None]] = []
         self._on_change = on_change  # called when there may be something to send
 
@@ -151,26 +151,15 @@ class TurnWorker:
         await self.recover_orphans()
         await self._get_dependencies().budgets.recover_calls()
         self._get_dependencies().feed.add_work_listener(self.wake)
-        self._claim_loop = asyncio.create_task(
-            run_poll_loop(
-                self._poll,
-                self._wake_event,
-                is_stopped=lambda: self._is_stopping,
-                log=log,
-                failure_event="turn_claim_failed",
-                kind=WorkKind.TURN,
-            ),
-            name="palaver-turns",
-        )
+        self._claim_loop.start()
         self._upkeep_loops = [
             asyncio.create_task(self._run_draft_loop(), name="palaver-drafts"),
             asyncio.create_task(self._run_lease_loop(), name="palaver-leases"),
         ]
-        self.wake()
 
     def wake(self) -> None:
         """Look now for turns to run or to stop."""
-        self._wake_event.set()
+        self._claim_loop.wake()
 
     @property
     def running_count(self) -> int:
@@ -178,13 +167,8 @@ class TurnWorker:
 
     async def stop(self, grace_seconds: float = 20.0) -> None:
         """Claim no further turn, give the running ones some time to finish, and leave the rest to other workers."""
-        self._is_stopping = True
-        self._wake_event.set()
-        if self._claim_loop is not None:
-            # Not canceled at once: what it has just claimed must not be forgotten.
-            await asyncio.wait([self._claim_loop], timeout=CANCEL_TIMEOUT_SECONDS)
-            self._claim_loop.cancel()  # the store does not answer: the lease of what it may have claimed expires
-            self._claim_loop = None
+        # If the store does not answer, the lease of what it may have claimed expires.
+        await self._claim_loop.stop(CANCEL_TIMEOUT_SECONDS)
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=grace_seconds)
@@ -295,7 +279,7 @@ class TurnWorker:
             _recover(tx, self._get_dependencies().store.config, turn_leases.load_orphan(tx, run.lease), now)
             record_orphan_usage(tx, run.lease, run.unrecorded_usage, now)
 
-        while not self._is_stopping:
+        while not self._claim_loop.is_stopping:
             try:
                 await self._engine.arun(Write(partial(recover, now=self._now())))
             except LeaseLost:
