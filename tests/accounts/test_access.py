@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import Platform
-from palaver.accounts.people import People
+from palaver.accounts.accounts import Accounts
 from palaver.config.agent_rules import TurnRules
 from palaver.core.errors import ConfigError
 from palaver.people.model import Role
@@ -125,5 +125,5 @@ async def test_a_removed_guest_loses_their_direct_messages(town: Town) -> None:
     assert (await town.send(ADA, "hello")).is_stored
     person = await town.find_person(ADA)
     assert person is not None
-    await People(town.store, town.store.get_owner().principal).remove(person.id)
+    await Accounts(town.store).open_people(town.store.get_owner().principal).remove(person.id)
     assert find_code(await town.ask(ADA, "hello"))

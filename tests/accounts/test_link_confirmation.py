@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import SessionSource
-from palaver.accounts.people import People
+from palaver.accounts.accounts import Accounts
 from palaver.core.clock import to_micros
 from palaver.memory import table as memories
 from palaver.operation import person_erasure
@@ -180,7 +180,7 @@ async def test_a_link_that_waits_ends_when_a_side_changes(town: Town, change: st
     await town.ask(changed, "/link confirm")
     person = await town.find_person(changed)
     assert person is not None
-    owner = People(town.store, town.store.get_owner().principal)
+    owner = Accounts(town.store).open_people(town.store.get_owner().principal)
     if change == "role":
         await owner.update(person.id, role=Role.OWNER)
     elif change == "removal":

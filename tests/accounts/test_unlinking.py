@@ -9,7 +9,7 @@ import pytest
 
 from palaver import GatewayConfig, SessionSource
 from palaver.accounts import merge_table as person_merge
-from palaver.accounts.people import People
+from palaver.accounts.accounts import Accounts
 from palaver.accounts.person_tables import PERSON_DATA, PROCESS_COLUMNS
 from palaver.core.engines.base import Conflict, Read, Write
 from palaver.core.errors import StoreError
@@ -396,7 +396,7 @@ async def test_a_role_after_unlinking_is_never_more_than_both_have_now(town: Tow
     await town.add_person(ADA, Role.OWNER)
     await town.add_person(MATRIX, Role.OWNER)
     await link(town, ADA, MATRIX)
-    owner = People(town.store, town.store.get_owner().principal)
+    owner = Accounts(town.store).open_people(town.store.get_owner().principal)
     await owner.update((await get_person(town, ADA)).id, role=lowered)
     person = await get_person(town, ADA)
     await owner.unlink(person.id, "matrix")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from palaver.accounts.people import People
+from palaver.accounts.accounts import Accounts
 from palaver.agent.base import AgentRequest, TextDelta
 from palaver.config.agent_rules import JobRules
 from palaver.core.clock import to_micros
@@ -164,7 +164,7 @@ async def test_removing_a_person_stops_the_runs_of_their_jobs(town: JobTown) -> 
     await town.poll()
     await wait_until(lambda: list_rows(town.store, "SELECT COUNT(*) FROM turn WHERE state = 'running'") == [(2,)])
     owner = Principal(PersonId("p_owner"), Role.OWNER)
-    await People(town.store, owner).remove(job_rows[0].job.person_id)
+    await Accounts(town.store).open_people(owner).remove(job_rows[0].job.person_id)
     await town.wait_until_ended()  # though the agent would go on
     await town.poll()
     assert [town.summarize(job_row) for job_row in job_rows] == [["failed"], ["failed"], ["skipped"]]

@@ -11,7 +11,7 @@ import pytest
 
 from palaver import Platform, Principal
 from palaver.accounts import linking
-from palaver.accounts.people import People
+from palaver.accounts.accounts import Accounts
 from palaver.agent.base import TextDelta
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
@@ -72,7 +72,7 @@ async def add_member(gateway: Gateway, source: SessionSource, role: Role = Role.
 
 async def open_people(gateway: Gateway) -> Any:
     owner = await gateway.store.aio.get_owner()
-    return People(gateway.store, Principal(owner.id, Role.OWNER))
+    return Accounts(gateway.store).open_people(Principal(owner.id, Role.OWNER))
 
 
 async def remove(gateway: Gateway, person: Person) -> None:

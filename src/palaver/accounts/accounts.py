@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import link_requests, linking, pairing, sign_in
 from palaver.accounts.passkeys import Passkeys
-from palaver.accounts.people import People
+from palaver.accounts.people import People, check_can_sign_in
 from palaver.accounts.sign_in import Passwords, Visitor
 from palaver.core.clock import check_timezone, from_micros, to_micros
-from palaver.core.engines.base import Conflict, Engine, Read, Transaction, Work, Write
-from palaver.core.errors import LimitReached, NotAllowed, NotFound, SignInFailed, StoreError, WrongPassword
-from palaver.core.operation import AsyncRunner, Operations, check_count, operation
+from palaver.core.engines.base import Conflict, Engine, Read, Transaction, Write
+from palaver.core.errors import LimitReached, NotFound, SignInFailed, StoreError, WrongPassword
+from palaver.core.operation import AsyncRunner, Operations, check_count, read_operation, write_operation
 from palaver.core.text import make_storable
-from palaver.core.texts import say
 from palaver.people import account_table as accounts, linked_rows, sign_in_table as passkeys, table as people
 from palaver.people.model import (
     SIGN_IN_LINK_LIFETIME,
@@ -32,10 +31,8 @@ from palaver.people.model import (
     NewSecret,
     Person,
     Principal,
-    Role,
     SetupStep,
     SignedInPerson,
-    SignInMethods,
     check_password,
     clean_person_name,
     generate_secret,
@@ -52,6 +49,7 @@ if TYPE_CHECKING:
 
     from palaver.accounts.link_requests import LinkResult, PendingLink
     from palaver.core.ids import PersonId
+    from palaver.people.account_table import AccountProgress
     from palaver.sessions.store import SessionStore
 
     Find = Callable[[Transaction, str, int], tuple[SignedInPerson, bool] | None]  # by the digest of a credential
@@ -89,58 +87,41 @@ class AccountLinks(Operations[AsyncRunner]):
         self._clock = store.clock
         self._config = store.config
 
-    @operation
-    def load(self, person: Person) -> Work[LinkOverview]:
-        now = self._clock.now()
-
-        def run(tx: Transaction) -> LinkOverview:
-            accounts = tuple(
-                LinkedAccount(
-                    str(each.platform),
-                    each.account,
-                    linked_rows.find_origin(tx, each.platform, each.account) is not None,
-                )
-                for each in linking.list_chat_accounts(tx, person.id)
+    @read_operation
+    def load(self, tx: Transaction, person: Person) -> LinkOverview:
+        accounts = tuple(
+            LinkedAccount(
+                str(each.platform),
+                each.account,
+                linked_rows.find_origin(tx, each.platform, each.account) is not None,
             )
-            return LinkOverview(accounts, link_requests.find_pending(tx, build_person_source(person), person, now))
+            for each in linking.list_chat_accounts(tx, person.id)
+        )
+        source = build_person_source(person)
+        return LinkOverview(accounts, link_requests.find_pending(tx, source, person, self._clock.now()))
 
-        return Read(run)
-
-    @operation
-    def create_code(self, caller: SignedInPerson) -> Work[NewLinkCode]:
+    @write_operation
+    def create_code(self, tx: Transaction, caller: SignedInPerson) -> NewLinkCode:
         """Create a code to send from another account; the one before no longer works, and it ends with the sign-in."""
         now = self._clock.now()
+        current = _get_person(tx, caller.person.id)
+        source = build_person_source(current)
+        code = link_requests.create_link_code(tx, current.id, source, now, issued_by=caller.credential_id)
+        return NewLinkCode(code, now + LINK_CODE_LIFETIME)
 
-        def run(tx: Transaction) -> NewLinkCode:
-            current = _get_person(tx, caller.person.id)
-            source = build_person_source(current)
-            code = link_requests.create_link_code(tx, current.id, source, now, issued_by=caller.credential_id)
-            return NewLinkCode(code, now + LINK_CODE_LIFETIME)
-
-        return Write(run)
-
-    @operation
-    def use(self, person: Person, text: str) -> Work[LinkResult]:
+    @write_operation
+    def use(self, tx: Transaction, person: Person, text: str) -> LinkResult:
         """Use a code of another account, or `confirm` or `cancel` the link that waits."""
-        now = self._clock.now()
+        current = _get_person(tx, person.id)
+        source = build_person_source(current)
+        return pairing.use_code(tx, text, source, current, self._config, self._clock.now())
 
-        def run(tx: Transaction) -> LinkResult:
-            current = _get_person(tx, person.id)
-            return pairing.use_code(tx, text, build_person_source(current), current, self._config, now)
-
-        return Write(run)
-
-    @operation
-    def unlink(self, person: Person, account: str) -> Work[None]:
+    @write_operation
+    def unlink(self, tx: Transaction, person: Person, account: str) -> None:
         """Take a chat account, `platform` or `platform:id`, out of the person. It gets back what it had."""
-        now = self._clock.now()
-
-        def run(tx: Transaction) -> None:
-            current = _get_person(tx, person.id)
-            identity = linking.find_linked_account(tx, current.id, account)
-            linking.unlink_account(tx, current, identity, self._config, now)
-
-        return Write(run)
+        current = _get_person(tx, person.id)
+        identity = linking.find_linked_account(tx, current.id, account)
+        linking.unlink_account(tx, current, identity, self._config, self._clock.now())
 
 
 def _get_person(tx: Transaction, person_id: PersonId, problem: str = "This account is closed.") -> Person:
@@ -217,9 +198,9 @@ class Accounts(Operations[AsyncRunner]):
         self.passkeys = Passkeys(store.engine, store.clock)
         self.links = AccountLinks(store)
 
-    def open_people(self, principal: Principal) -> People:
+    def open_people(self, principal: Principal) -> People[AsyncRunner]:
         """Open the administration of people; refused to anyone but an owner."""
-        return People(self._store, principal)
+        return People(self._runner, self._store, principal)
 
     # -- the owner -----------------------------------------------------------------------------------------
 
@@ -236,21 +217,19 @@ class Accounts(Operations[AsyncRunner]):
         await self._engine.arun(Write(run))
         return secret
 
-    @operation
-    def can_owner_sign_in(self) -> Work[bool]:
+    @read_operation
+    def can_owner_sign_in(self, tx: Transaction) -> bool:
         """Return whether an owner has a password or a passkey, so that they need no link."""
-        return Read(accounts.can_owner_sign_in_without_link)
+        return accounts.can_owner_sign_in_without_link(tx)
 
     async def can_listen_on(self, host: str) -> bool:
         """Return whether a server may listen on a host: beyond this machine only if an owner can sign in."""
         return is_loopback(host) or await self.can_owner_sign_in()
 
-    @operation
-    def get_sign_in_options(self, site: str) -> Work[SignInOptions]:
-        host = make_storable(site)
-        return Read(
-            lambda tx: SignInOptions(password=accounts.has_any_password(tx), passkey=passkeys.has_any(tx, host))
-        )
+    @read_operation
+    def get_sign_in_options(self, tx: Transaction, site: str) -> SignInOptions:
+        has_passkey = passkeys.has_any(tx, make_storable(site))
+        return SignInOptions(password=accounts.has_any_password(tx), passkey=has_passkey)
 
     # -- signing in ----------------------------------------------------------------------------------------
 
@@ -303,58 +282,39 @@ class Accounts(Operations[AsyncRunner]):
             self._last_uses.record(mark, signed_in.credential_id, now)
         return signed_in
 
-    @operation
-    def is_still_signed_in(self, signed_in: SignedInPerson) -> Work[bool]:
+    @read_operation
+    def is_still_signed_in(self, tx: Transaction, signed_in: SignedInPerson) -> bool:
         """Return whether a sign-in or token is still valid; long-lived connections ask from time to time."""
-        return Read(lambda tx: accounts.is_still_signed_in(tx, signed_in, self._now()))
+        return accounts.is_still_signed_in(tx, signed_in, self._now())
 
     # -- a person's own account ----------------------------------------------------------------------------
 
-    @operation
-    def get_sign_in_methods(self, person_id: PersonId) -> Work[SignInMethods]:
-        return Read(lambda tx: accounts.get_sign_in_methods(tx, person_id))
+    @read_operation
+    def load_progress(self, tx: Transaction, person_id: PersonId) -> AccountProgress:
+        return accounts.load_progress(tx, person_id)
 
-    @operation
-    def needs_welcome(self, person_id: PersonId) -> Work[bool]:
-        """Return whether to offer a person to choose their name and a way to sign in again, after their first link."""
-        return Read(lambda tx: accounts.needs_welcome(tx, person_id))
-
-    @operation
-    def finish_welcome(self, person_id: PersonId) -> Work[None]:
+    @write_operation
+    def finish_welcome(self, tx: Transaction, person_id: PersonId) -> None:
         """Don't offer it again, whether the person has chosen something or not."""
-        return Write(lambda tx: accounts.mark_welcomed(tx, person_id))
+        accounts.mark_welcomed(tx, person_id)
 
-    @operation
-    def list_skipped_steps(self, person_id: PersonId) -> Work[tuple[str, ...]]:
-        """List the steps of setting up that a person has skipped."""
-        return Read(lambda tx: accounts.list_skipped_steps(tx, person_id))
+    @write_operation
+    def set_step_skipped(self, tx: Transaction, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> None:
+        accounts.set_step_skipped(tx, person_id, step, is_skipped=is_skipped)
 
-    @operation
-    def set_step_skipped(self, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> Work[tuple[str, ...]]:
-        return Write(lambda tx: accounts.set_step_skipped(tx, person_id, step, is_skipped=is_skipped))
-
-    @operation
-    def rename(self, person_id: PersonId, name: str) -> Work[Person]:
+    @write_operation
+    def rename(self, tx: Transaction, person_id: PersonId, name: str) -> Person:
         """Change a person's name, which is also the name they sign in with."""
         clean = clean_person_name(name)
+        accounts.check_exists(tx, person_id)
+        accounts.rename_person(tx, person_id, clean)
+        return _get_person(tx, person_id)
 
-        def run(tx: Transaction) -> Person:
-            accounts.check_exists(tx, person_id)
-            accounts.rename_person(tx, person_id, clean)
-            return _get_person(tx, person_id)
-
-        return Write(run)
-
-    @operation
-    def set_timezone(self, person_id: PersonId, timezone: str | None) -> Work[Person]:
+    @write_operation
+    def set_timezone(self, tx: Transaction, person_id: PersonId, timezone: str | None) -> Person:
         """Set a person's time zone by its IANA name; None: the gateway's."""
-        zone = None if timezone is None else check_timezone(timezone)
-
-        def run(tx: Transaction) -> Person:
-            people.set_timezone(tx, person_id, zone)
-            return _get_person(tx, person_id)
-
-        return Write(run)
+        people.set_timezone(tx, person_id, None if timezone is None else check_timezone(timezone))
+        return _get_person(tx, person_id)
 
     async def change_password(self, signed_in: SignedInPerson, current: str | None, new: str) -> None:
         """Set the person's own password and sign them out everywhere else.
@@ -400,37 +360,33 @@ class Accounts(Operations[AsyncRunner]):
 
         await self._engine.arun(Write(run))
 
-    @operation
-    def list_devices(self, person_id: PersonId) -> Work[Sequence[Device]]:
+    @read_operation
+    def list_devices(self, tx: Transaction, person_id: PersonId) -> Sequence[Device]:
         """List where a person is signed in, latest first."""
-        return Read(lambda tx: accounts.list_devices(tx, person_id, self._now()))
+        return accounts.list_devices(tx, person_id, self._now())
 
-    @operation
-    def sign_out(self, person_id: PersonId, device_id: str, *, keeps_links: bool = False) -> Work[None]:
+    @write_operation
+    def sign_out(self, tx: Transaction, person_id: PersonId, device_id: str, *, keeps_links: bool = False) -> None:
         """Sign a person out on one device; sign-in links that it got stop working, unless they are kept."""
+        if not accounts.sign_out(tx, person_id, make_storable(device_id), keeps_links=keeps_links):
+            raise NotFound(f"There is no device {device_id}.")
 
-        def run(tx: Transaction) -> None:
-            if not accounts.sign_out(tx, person_id, make_storable(device_id), keeps_links=keeps_links):
-                raise NotFound(f"There is no device {device_id}.")
-
-        return Write(run)
-
-    @operation
-    def sign_out_everywhere(self, person_id: PersonId) -> Work[None]:
+    @write_operation
+    def sign_out_everywhere(self, tx: Transaction, person_id: PersonId) -> None:
         """Sign a person out on every device. Their API tokens stay valid; `revoke_token` ends one."""
-        return Write(lambda tx: accounts.sign_out_everywhere(tx, person_id))
+        accounts.sign_out_everywhere(tx, person_id)
 
     # -- tokens --------------------------------------------------------------------------------------------
 
-    @operation
-    def list_tokens(self, person_id: PersonId) -> Work[Sequence[ApiToken]]:
+    @read_operation
+    def list_tokens(self, tx: Transaction, person_id: PersonId) -> Sequence[ApiToken]:
         """List a person's API tokens, latest first."""
-        return Read(lambda tx: accounts.list_tokens(tx, person_id))
+        return accounts.list_tokens(tx, person_id)
 
-    @operation
+    @write_operation
     def create_token(
-        self, person: Person, name: str, scopes: Iterable[str], days: int | None = None
-    ) -> Work[NewSecret[ApiToken]]:
+        self, tx: Transaction, person: Person, name: str, scopes: Iterable[str], days: int | None = None
+    ) -> NewSecret[ApiToken]:
         """Create an API token, valid for some days or until it is revoked. Only this call returns its secret."""
         check_count("expires_in_days", days, maximum=MAX_TOKEN_DAYS)
         now = self._now()
@@ -444,27 +400,20 @@ class Accounts(Operations[AsyncRunner]):
             expires_at=None if expires_at is None else from_micros(expires_at),
         )
         secret = TOKEN_PREFIX + generate_secret()
+        accounts.check_exists(tx, person.id)
+        if len(accounts.list_tokens(tx, person.id)) >= MAX_TOKENS_PER_PERSON:
+            raise LimitReached(
+                f"You already have {MAX_TOKENS_PER_PERSON} tokens. Revoke one first.",
+                what="tokens",
+                limit=MAX_TOKENS_PER_PERSON,
+            )
+        accounts.add_token(tx, person.id, token, hash_secret(secret), now, expires_at)
+        return NewSecret(token, secret)
 
-        def run(tx: Transaction) -> NewSecret[ApiToken]:
-            accounts.check_exists(tx, person.id)
-            if len(accounts.list_tokens(tx, person.id)) >= MAX_TOKENS_PER_PERSON:
-                raise LimitReached(
-                    f"You already have {MAX_TOKENS_PER_PERSON} tokens. Revoke one first.",
-                    what="tokens",
-                    limit=MAX_TOKENS_PER_PERSON,
-                )
-            accounts.add_token(tx, person.id, token, hash_secret(secret), now, expires_at)
-            return NewSecret(token, secret)
-
-        return Write(run)
-
-    @operation
-    def revoke_token(self, person_id: PersonId, token_id: str) -> Work[None]:
-        def run(tx: Transaction) -> None:
-            if not accounts.revoke_token(tx, person_id, make_storable(token_id)):
-                raise NotFound(f"There is no token {token_id}.")
-
-        return Write(run)
+    @write_operation
+    def revoke_token(self, tx: Transaction, person_id: PersonId, token_id: str) -> None:
+        if not accounts.revoke_token(tx, person_id, make_storable(token_id)):
+            raise NotFound(f"There is no token {token_id}.")
 
     # -- shared by the above -------------------------------------------------------------------------------
 
@@ -474,12 +423,5 @@ class Accounts(Operations[AsyncRunner]):
 
 def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:
     person = _get_person(tx, person_id, f"There is no person {person_id}.")
-    if person.role is Role.GUEST:
-        raise NotAllowed(
-            say(
-                "accounts.guest_cannot_sign_in",
-                "{name} is a guest and can't sign in. Make them a member first.",
-                name=person.name,
-            )
-        )
+    check_can_sign_in(person)
     return person

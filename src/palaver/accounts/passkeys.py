@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver.accounts import sign_in
 from palaver.core.clock import Clock, from_micros, to_micros
-from palaver.core.engines.base import Engine, Read, Transaction, Work, Write
+from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.errors import InvalidInput, LimitReached, NotFound, SignInFailed, WrongPasskey
-from palaver.core.operation import AsyncRunner, Operations, operation
+from palaver.core.operation import AsyncRunner, Operations, read_operation, write_operation
 from palaver.core.text import is_storable, make_storable
 from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
@@ -58,20 +58,16 @@ class Passkeys(Operations[AsyncRunner]):
 
     # -- a person's own passkeys ---------------------------------------------------------------------------
 
-    @operation
-    def list(self, person_id: PersonId) -> Work[Sequence[Passkey]]:
+    @read_operation
+    def list(self, tx: Transaction, person_id: PersonId) -> Sequence[Passkey]:
         """List a person's passkeys, latest first."""
-        return Read(lambda tx: passkeys.list_passkeys(tx, person_id))
+        return passkeys.list_passkeys(tx, person_id)
 
-    @operation
-    def remove(self, person_id: PersonId, passkey_id: str) -> Work[None]:
+    @write_operation
+    def remove(self, tx: Transaction, person_id: PersonId, passkey_id: str) -> None:
         """Remove a passkey; the person can no longer sign in with it."""
-
-        def run(tx: Transaction) -> None:
-            if not passkeys.delete(tx, person_id, make_storable(passkey_id)):
-                raise NotFound(f"There is no passkey {passkey_id}.")
-
-        return Write(run)
+        if not passkeys.delete(tx, person_id, make_storable(passkey_id)):
+            raise NotFound(f"There is no passkey {passkey_id}.")
 
     async def create_registration_options(self, person: Person, site: Site) -> dict[str, Any]:
         """Create a challenge and the options with which the browser asks an authenticator for a new passkey."""

@@ -8,13 +8,12 @@ jobs are paused, the runs of these are stopped and their messages that wait are 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from palaver.accounts import linking, pairing
-from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import Read, Transaction, Work, Write
+from palaver.core.clock import check_timezone, from_micros, to_micros
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
-from palaver.core.operation import AsyncRunner, Operations, Page, operation
+from palaver.core.operation import Operations, Page, read_operation, write_operation
 from palaver.core.text import is_storable
 from palaver.core.texts import say
 from palaver.jobs import runs_table as job_runs, table as jobs
@@ -29,6 +28,7 @@ from palaver.people.model import (
     INVITATION_LIFETIME,
     Invitation,
     Member,
+    Person,
     Principal,
     Role,
     check_is_owner,
@@ -43,31 +43,36 @@ from palaver.sessions.turn import StopRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.sessions.store import SessionStore
 
+R = TypeVar("R")
 
-class People(Operations[AsyncRunner]):
+
+class People(Operations[R]):
     """All people of this gateway; only an owner can open it."""
 
-    def __init__(self, store: SessionStore, principal: Principal) -> None:
+    def __init__(self, runner: R, store: SessionStore, principal: Principal) -> None:
         check_is_owner(principal)
-        super().__init__(AsyncRunner(store.engine))
+        super().__init__(runner)
         self._clock = store.clock
         self._config = store.config
         self._principal = principal
 
-    @operation
-    def list(self, *, role: Role | None = None, limit: int = 100, cursor: str | None = None) -> Work[Page[Member]]:
+    @read_operation
+    def list(
+        self, tx: Transaction, *, role: Role | None = None, limit: int = 100, cursor: str | None = None
+    ) -> Page[Member]:
         """List people, newest first."""
-        return Read(lambda tx: people.list_people(tx, role, limit, cursor))
+        return people.list_people(tx, role, limit, cursor)
 
-    @operation
-    def get(self, person_id: str) -> Work[Member]:
-        return Read(lambda tx: _get_member(tx, person_id))
+    @read_operation
+    def get(self, tx: Transaction, person_id: str) -> Member:
+        return _get_member(tx, person_id)
 
-    @operation
-    def add(self, name: str, role: Role = Role.MEMBER, *, issued_by: str | None = None) -> Work[Invitation]:
+    @write_operation
+    def add(self, tx: Transaction, name: str, role: Role = Role.MEMBER, *, issued_by: str | None = None) -> Invitation:
         """Add a person who can sign in, with the secret of a link for their first sign-in.
 
         `issued_by` is the device of the owner that gets the link: when they sign it out, the link stops working.
@@ -77,124 +82,110 @@ class People(Operations[AsyncRunner]):
             raise InvalidInput(
                 say("accounts.no_sign_in_for_guests", "role: a guest can't sign in. Add a member or an owner.")
             )
-        now = to_micros(self._clock.now())
-        secret = generate_secret()
+        now = self._now()
+        person = people.add_person(tx, clean, role, now).person
+        return _invite(tx, person, now, issued_by)
 
-        def run(tx: Transaction) -> Invitation:
-            person = people.add_person(tx, clean, role, now).person
-            accounts.open_account(tx, person, now)
-            return _invite(tx, person.id, secret, now, issued_by)
-
-        return Write(run)
-
-    @operation
-    def create_link(self, person_id: str, *, issued_by: str | None = None) -> Work[Invitation]:
+    @write_operation
+    def create_link(self, tx: Transaction, person_id: str, *, issued_by: str | None = None) -> Invitation:
         """Create a link that signs a person in once; their earlier links no longer work. `issued_by` as in `add`."""
-        now = to_micros(self._clock.now())
-        secret = generate_secret()
+        person = _get_member(tx, person_id).person
+        check_can_sign_in(person)
+        return _invite(tx, person, self._now(), issued_by)
 
-        def run(tx: Transaction) -> Invitation:
-            person = _get_member(tx, person_id).person
-            if person.role is Role.GUEST:
-                raise NotAllowed(
-                    say(
-                        "accounts.guest_cannot_sign_in",
-                        "{name} is a guest and can't sign in. Make them a member first.",
-                        name=person.name,
-                    )
-                )
-            accounts.open_account(tx, person, now)
-            accounts.delete_sign_in_links(tx, person.id)
-            return _invite(tx, person.id, secret, now, issued_by)
-
-        return Write(run)
-
-    @operation
-    def update(self, person_id: str, *, name: str | None = None, role: Role | None = None) -> Work[Member]:
+    @write_operation
+    def update(self, tx: Transaction, person_id: str, *, name: str | None = None, role: Role | None = None) -> Member:
         """Change a person's name or role; a person who becomes a guest is signed out everywhere."""
         clean = None if name is None else clean_person_name(name)
-        now = to_micros(self._clock.now())
+        member = _get_member(tx, person_id)
+        if role is not None and role is not member.person.role:
+            self._change_role(tx, member, role)
+        if clean is not None:
+            accounts.rename_person(tx, member.person.id, clean)
+        return people.find_person(tx, member.person.id) or _to_signed_out_guest(member)
 
-        def run(tx: Transaction) -> Member:
-            member = _get_member(tx, person_id)
-            if role is not None and role is not member.person.role:
-                _check_not_at_terminal(member)
-                people.set_role(tx, member.person.id, role)
-                if role is Role.GUEST:
-                    _revoke_access(tx, member.person.id, self._principal.person_id, now)
-            if clean is not None:
-                accounts.rename_person(tx, member.person.id, clean)
-            return people.find_person(tx, member.person.id) or _to_signed_out_guest(member)
+    @write_operation
+    def set_timezone(self, tx: Transaction, person_id: str, timezone: str | None) -> Member:
+        """Set a person's time zone by its IANA name; None: the gateway's."""
+        member = _get_member(tx, person_id)
+        people.set_timezone(tx, member.person.id, None if timezone is None else check_timezone(timezone))
+        return _get_member(tx, person_id)
 
-        return Write(run)
-
-    @operation
-    def remove(self, person_id: str) -> Work[None]:
+    @write_operation
+    def remove(self, tx: Transaction, person_id: str) -> None:
         """Make a person a guest again, who cannot sign in. Their messages stay."""
-        now = to_micros(self._clock.now())
+        self._change_role(tx, _get_member(tx, person_id), Role.GUEST)
 
-        def run(tx: Transaction) -> None:
-            member = _get_member(tx, person_id)
-            _check_not_at_terminal(member)
-            people.set_role(tx, member.person.id, Role.GUEST)
-            _revoke_access(tx, member.person.id, self._principal.person_id, now)
-
-        return Write(run)
-
-    @operation
-    def unlink(self, person_id: str, account: str) -> Work[Member]:
+    @write_operation
+    def unlink(self, tx: Transaction, person_id: str, account: str) -> Member:
         """Take a chat account, `platform` or `platform:id`, out of a person, and tell it. It gets back what it had."""
-        now = self._clock.now()
-
-        def run(tx: Transaction) -> Member:
-            member = _get_member(tx, person_id)
-            identity = linking.find_linked_account(tx, member.person.id, account)
-            linking.unlink_account(tx, member.person, identity, self._config, now)
-            return people.find_person(tx, member.person.id) or member
-
-        return Write(run)
+        member = _get_member(tx, person_id)
+        identity = linking.find_linked_account(tx, member.person.id, account)
+        linking.unlink_account(tx, member.person, identity, self._config, self._clock.now())
+        return people.find_person(tx, member.person.id) or member
 
     # -- requests for access -------------------------------------------------------------------------------
 
-    @operation
-    def list_requests(self) -> Work[Sequence[PairingRequest]]:
+    @read_operation
+    def list_requests(self, tx: Transaction) -> Sequence[PairingRequest]:
         """List the strangers who ask for access, the oldest request first."""
-        now = to_micros(self._clock.now())
-        return Read(lambda tx: pairing_requests.list_pending(tx, now, MAX_PENDING_REQUESTS))
+        return pairing_requests.list_pending(tx, self._now(), MAX_PENDING_REQUESTS)
 
-    @operation
-    def approve(self, request: str, grant: Grant) -> Work[Member]:
+    @write_operation
+    def approve(self, tx: Transaction, request: str, grant: Grant) -> Member:
         """Approve the request with this id or code, and tell the stranger; returns who has access now."""
         now = self._clock.now()
+        approver = people.find_by_id(tx, self._principal.person_id)
+        if approver is None:
+            raise OwnerRequired
+        found = pairing.get_request(tx, request, now)
+        person = pairing.approve_request(tx, found, grant, approver.person, self._config, now)
+        return _get_member(tx, person.id)
 
-        def run(tx: Transaction) -> Member:
-            approver = people.find_by_id(tx, self._principal.person_id)
-            if approver is None:
-                raise OwnerRequired
-            found = pairing.get_request(tx, request, now)
-            person = pairing.approve_request(tx, found, grant, approver.person, self._config, now)
-            return _get_member(tx, person.id)
-
-        return Write(run)
-
-    @operation
-    def deny(self, request: str) -> Work[PairingRequest]:
+    @write_operation
+    def deny(self, tx: Transaction, request: str) -> PairingRequest:
         """Deny the request with this id or code, and tell the stranger."""
         now = self._clock.now()
+        found = pairing.get_request(tx, request, now)
+        pairing.deny_request(tx, found, now)
+        return found
 
-        def run(tx: Transaction) -> PairingRequest:
-            found = pairing.get_request(tx, request, now)
-            pairing.deny_request(tx, found, now)
-            return found
+    def _now(self) -> int:
+        return to_micros(self._clock.now())
 
-        return Write(run)
+    def _change_role(self, tx: Transaction, member: Member, role: Role) -> None:
+        if member.uses_terminal:
+            raise NotAllowed(
+                say(
+                    "accounts.terminal_person_is_owner",
+                    "The person at the terminal of this gateway is always an owner.",
+                )
+            )
+        people.set_role(tx, member.person.id, role)
+        if role is Role.GUEST:
+            _revoke_access(tx, member.person.id, self._principal.person_id, self._now())
 
 
-def _invite(tx: Transaction, person_id: PersonId, secret: str, now: int, issued_by: str | None) -> Invitation:
+def check_can_sign_in(person: Person) -> None:
+    if person.role is Role.GUEST:
+        raise NotAllowed(
+            say(
+                "accounts.guest_cannot_sign_in",
+                "{name} is a guest and can't sign in. Make them a member first.",
+                name=person.name,
+            )
+        )
+
+
+def _invite(tx: Transaction, person: Person, now: int, issued_by: str | None) -> Invitation:
+    """Let a person sign in with a new link; their earlier ones no longer work."""
+    secret = generate_secret()
+    accounts.open_account(tx, person, now)
+    accounts.delete_sign_in_links(tx, person.id)
     expires_at = accounts.add_sign_in_link(
-        tx, person_id, hash_secret(secret), now, INVITATION_LIFETIME, issued_by=issued_by
+        tx, person.id, hash_secret(secret), now, INVITATION_LIFETIME, issued_by=issued_by
     )
-    return Invitation(member=_get_member(tx, person_id), secret=secret, expires_at=from_micros(expires_at))
+    return Invitation(member=_get_member(tx, person.id), secret=secret, expires_at=from_micros(expires_at))
 
 
 def _get_member(tx: Transaction, person_id: str) -> Member:
@@ -218,13 +209,3 @@ def _revoke_access(tx: Transaction, person_id: PersonId, revoked_by: PersonId, n
 def _to_signed_out_guest(member: Member) -> Member:
     """Build the answer for a person without a chat account who is a guest now: queries no longer return them."""
     return replace(member, person=replace(member.person, role=Role.GUEST), sign_in_methods=None, last_seen_at=None)
-
-
-def _check_not_at_terminal(member: Member) -> None:
-    if member.uses_terminal:
-        raise NotAllowed(
-            say(
-                "accounts.terminal_person_is_owner",
-                "The person at the terminal of this gateway is always an owner.",
-            )
-        )

@@ -7,7 +7,8 @@ Always true: a password is typed at a hidden prompt and never appears on a comma
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -26,7 +27,7 @@ from palaver.cli.options import (
 from palaver.cli.output import Column
 from palaver.core.errors import ConfigError, InvalidInput, NotFound
 from palaver.core.invocation import format_command
-from palaver.core.operation import load_all_pages
+from palaver.core.operation import BlockingRunner, iterate_pages
 from palaver.core.wire import build_json
 from palaver.people.erasures_table import ErasureReport, check_typed_name
 from palaver.people.model import Invitation, Member, Person, Principal, Role, is_loopback
@@ -34,14 +35,11 @@ from palaver.people.pairing_table import Grant, PairingRequest
 from palaver.people.wire import PairingRequestJson, member_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Iterator
 
-    from palaver.accounts.accounts import Accounts
     from palaver.accounts.people import People
     from palaver.operation.erasure import ErasurePreview, Erasures
     from palaver.sessions.store import SessionStore
-
-T = TypeVar("T")
 
 
 def _describe_sign_in(member: Member) -> str:
@@ -80,27 +78,26 @@ def people() -> None:
     """
 
 
-def _run_with_people(run: Callable[[Accounts, People], Awaitable[T]]) -> T:
-    """Open the store and do something with all people, as the owner of this gateway."""
-    from palaver.accounts.accounts import Accounts
+def _load_people(store: SessionStore) -> People[BlockingRunner]:
+    """Return access to all people, as the owner of this gateway."""
+    from palaver.accounts.people import People
 
+    return People(BlockingRunner(store.engine), store, store.get_owner().principal)
+
+
+@contextmanager
+def _open_people() -> Iterator[People[BlockingRunner]]:
     with open_store(load_cli_settings()) as store:
-        accounts = Accounts(store)
-        return run_async(lambda: run(accounts, accounts.open_people(store.get_owner().principal)))
+        yield _load_people(store)
 
 
-async def _find_member(everybody: People, text: str) -> Member:
-    return lookup.find_person(await load_all_pages(everybody.list), text)
+def _find_member(everybody: People[BlockingRunner], text: str) -> Member:
+    return lookup.find_person(list(iterate_pages(everybody.list)), text)
 
 
 def find_person(store: SessionStore, name: str | None) -> Person:
     """Find a person by name or id; None is the owner."""
-    if name is None:
-        return store.get_owner()
-    from palaver.accounts.accounts import Accounts
-
-    everybody = Accounts(store).open_people(store.get_owner().principal)
-    return run_async(lambda: _find_member(everybody, name)).person
+    return store.get_owner() if name is None else _find_member(_load_people(store), name).person
 
 
 def _print_person(member: Member, text: str) -> None:
@@ -115,7 +112,8 @@ def _describe_role(member: Member) -> str:
 @json_option
 def list_people() -> None:
     """List everybody, newest first."""
-    members = _run_with_people(lambda _accounts, everybody: load_all_pages(everybody.list))
+    with _open_people() as everybody:
+        members = list(iterate_pages(everybody.list))
     output.print_list({"people": [member_to_json(member) for member in members]}, _COLUMNS, members, empty="")
 
 
@@ -134,7 +132,8 @@ def invite(name: str, role: str) -> None:
     Prints a sign-in link to send them. It works once, within three days.
     """
     page_url = _find_page_url()
-    _print_invitation(_run_with_people(lambda _accounts, everybody: everybody.add(name, Role(role))), page_url)
+    with _open_people() as everybody:
+        _print_invitation(everybody.add(name, Role(role)), page_url)
 
 
 @people.command("link")
@@ -146,11 +145,8 @@ def create_link(person: str) -> None:
     It works once, within three days. The person's earlier links no longer work.
     """
     page_url = _find_page_url()
-
-    async def create(_accounts: Accounts, everybody: People) -> Invitation:
-        return await everybody.create_link((await _find_member(everybody, person)).person.id)
-
-    _print_invitation(_run_with_people(create), page_url)
+    with _open_people() as everybody:
+        _print_invitation(everybody.create_link(_find_member(everybody, person).person.id), page_url)
 
 
 def _find_page_url() -> str:
@@ -193,11 +189,8 @@ def change_role(person: str, role: str) -> None:
     A member talks to the agent everywhere and sees only their own conversations; an owner can view all and manage
     people. A person who becomes a guest is signed out and has to ask for access again.
     """
-
-    async def run(_accounts: Accounts, everybody: People) -> Member:
-        return await everybody.update((await _find_member(everybody, person)).person.id, role=Role(role))
-
-    changed = _run_with_people(run)
+    with _open_people() as everybody:
+        changed = everybody.update(_find_member(everybody, person).person.id, role=Role(role))
     _print_person(changed, f"{lookup.quote(changed.person.name)} is now {_describe_role(changed)}.")
 
 
@@ -210,13 +203,9 @@ def set_timezone(person: str, zone: str) -> None:
 
     ZONE is an IANA name such as Europe/Berlin, or `default` for the gateway's. New jobs of the person use it.
     """
-
-    async def run(accounts: Accounts, everybody: People) -> Member:
-        member = await _find_member(everybody, person)
-        await accounts.set_timezone(member.person.id, None if zone.lower() == "default" else zone)
-        return await everybody.get(member.person.id)
-
-    changed = _run_with_people(run)
+    with _open_people() as everybody:
+        person_id = _find_member(everybody, person).person.id
+        changed = everybody.set_timezone(person_id, None if zone.lower() == "default" else zone)
     used = changed.person.timezone or "the gateway's"
     _print_person(changed, f"The time zone of {lookup.quote(changed.person.name)} is now {used}.")
 
@@ -229,13 +218,9 @@ def remove_person(person: str) -> None:
 
     The person is signed out everywhere and can't talk to the agent any more. Their conversations stay.
     """
-
-    async def run(_accounts: Accounts, everybody: People) -> Member:
-        member = await _find_member(everybody, person)
-        await everybody.remove(member.person.id)
-        return member
-
-    removed = _run_with_people(run)
+    with _open_people() as everybody:
+        removed = _find_member(everybody, person)
+        everybody.remove(removed.person.id)
     _print_person(removed, f"Removed {lookup.quote(removed.person.name)}.")
 
 
@@ -249,11 +234,8 @@ def unlink_account(person: str, account: str) -> None:
     ACCOUNT is a platform, or platform:id if the person has several accounts there. It gets back what it had before it
     was linked. What was new since then stays with the person.
     """
-
-    async def run(_accounts: Accounts, everybody: People) -> Member:
-        return await everybody.unlink((await _find_member(everybody, person)).person.id, account)
-
-    changed = _run_with_people(run)
+    with _open_people() as everybody:
+        changed = everybody.unlink(_find_member(everybody, person).person.id, account)
     name = lookup.quote(changed.person.name)
     text = f"It has back what it had before the link; what was new since then stays with {name}."
     _print_person(changed, f"Unlinked {account} from {name}. {text}")
@@ -266,7 +248,8 @@ def list_requests() -> None:
 
     Each of them got a code in their chat. Ask for it, and approve it with `people approve`.
     """
-    requests = _run_with_people(lambda _accounts, everybody: everybody.list_requests())
+    with _open_people() as everybody:
+        requests = everybody.list_requests()
     document = {"requests": [build_json(PairingRequestJson, request) for request in requests]}
     output.print_list(document, _REQUEST_COLUMNS, requests, "There are no requests for access.")
 
@@ -289,7 +272,8 @@ def approve_request(code: str, grant: str) -> None:
 
     CODE is the code that the stranger got, or the id of the request. The stranger is told.
     """
-    member = _run_with_people(lambda _accounts, everybody: everybody.approve(code, Grant(grant)))
+    with _open_people() as everybody:
+        member = everybody.approve(code, Grant(grant))
     name = lookup.quote(member.person.name)
     text = f"{name} is now {_describe_role(member)}."
     if grant == Grant.ME:
@@ -308,7 +292,8 @@ def deny_request(code: str) -> None:
 
     CODE is the code that the stranger got, or the id of the request. The stranger is told.
     """
-    request = _run_with_people(lambda _accounts, everybody: everybody.deny(code))
+    with _open_people() as everybody:
+        request = everybody.deny(code)
     output.print_result(
         {"request": build_json(PairingRequestJson, request)}, f"Denied {lookup.quote(request.name or request.account)}."
     )
@@ -325,18 +310,14 @@ def password(person: str | None) -> None:
     """
     if not is_interactive():
         raise click.UsageError("This command prompts for a password. Run it in a terminal.")
+    from palaver.accounts.accounts import Accounts
 
-    async def change(accounts: Accounts, everybody: People) -> Member:
-        members = await load_all_pages(everybody.list)
-        member = (
-            next(member for member in members if member.uses_terminal)
-            if person is None
-            else lookup.find_person(members, person)
-        )
-        await accounts.set_password(member.person.id, _prompt_for_password(member))
-        return await everybody.get(member.person.id)
-
-    changed = _run_with_people(change)
+    with open_store(load_cli_settings()) as store:
+        everybody, accounts = _load_people(store), Accounts(store)
+        person_id = find_person(store, person).id
+        new = _prompt_for_password(everybody.get(person_id))
+        run_async(lambda: accounts.set_password(person_id, new))
+        changed = everybody.get(person_id)
     name = lookup.quote(changed.person.name)
     _print_person(changed, f"Password set. {name} can now sign in with this name and password.")
 
@@ -374,7 +355,6 @@ def erase(person: str, dry_run: bool, rewrite_file: bool, yes: bool) -> None:
     """
     import asyncio
 
-    from palaver.accounts.accounts import Accounts
     from palaver.app import make_attachments
     from palaver.operation.erasure import Erasures
     from palaver.operation.retention import rewrite_database_file
@@ -383,8 +363,7 @@ def erase(person: str, dry_run: bool, rewrite_file: bool, yes: bool) -> None:
     with open_store(settings) as store:
         owner = store.get_owner().principal
         erasures = Erasures(store, make_attachments(store, settings), settings.home / "outputs")
-        everybody = Accounts(store).open_people(owner)
-        person_id = asyncio.run(_find_person_to_erase(everybody, erasures, owner, person))
+        person_id = _find_person_to_erase(store, erasures, owner, person)
         preview = asyncio.run(erasures.preview(owner, person_id))
         if dry_run:
             _print_report(preview, preview.report, "Would erase", is_done=False)
@@ -397,12 +376,12 @@ def erase(person: str, dry_run: bool, rewrite_file: bool, yes: bool) -> None:
     _print_report(preview, report, "Erased", is_done=True)
 
 
-async def _find_person_to_erase(everybody: People, erasures: Erasures, owner: Principal, text: str) -> str:
+def _find_person_to_erase(store: SessionStore, erasures: Erasures, owner: Principal, text: str) -> str:
     """Return the id of a person by name or id: one who is listed, or whose erasure has begun and was interrupted."""
     try:
-        return (await _find_member(everybody, text)).person.id
+        return find_person(store, text).id
     except NotFound:
-        begun = await erasures.find_begun(owner, text)
+        begun = run_async(lambda: erasures.find_begun(owner, text))
         if begun is None:
             raise
         return begun

@@ -6,6 +6,9 @@ A method marked `@operation` only describes work. Its object has a runner, and t
 - `AsyncRunner`: the call returns an awaitable of the result;
 - `TransactionRunner`: the call runs inside a transaction that is already open and returns the result.
 
+A method that is one transaction is marked `@read_operation` or `@write_operation`: it gets the transaction, and its
+callers don't pass one.
+
 Checks of numbers that callers pass: a value out of range is refused with the name of the argument.
 """
 
@@ -15,12 +18,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
+from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-    from palaver.core.engines.base import Engine, Read, Transaction, Work, Write
+    from palaver.core.engines.base import Engine, Transaction, Work
 
 P = ParamSpec("P")
 B = TypeVar("B")
@@ -154,6 +158,24 @@ class operation(Generic[P, T]):  # noqa: N801  (used as a decorator)
             return instance._runner.run(describe(instance, *args, **kwargs))
 
         return call
+
+
+def read_operation(run: Callable[Concatenate[Any, Transaction, P], T]) -> operation[P, T]:
+    return _describe_transaction(Read, run)
+
+
+def write_operation(run: Callable[Concatenate[Any, Transaction, P], T]) -> operation[P, T]:
+    return _describe_transaction(Write, run)
+
+
+def _describe_transaction(
+    kind: type[Read[T] | Write[T]], run: Callable[Concatenate[Any, Transaction, P], T]
+) -> operation[P, T]:
+    def describe(instance: Any, /, *args: P.args, **kwargs: P.kwargs) -> AnyWork[T]:
+        return kind(lambda tx: run(instance, tx, *args, **kwargs))
+
+    describe.__doc__ = run.__doc__
+    return operation(describe)
 
 
 MAX_INTEGER = 2**53  # the largest whole number that every JSON client can represent

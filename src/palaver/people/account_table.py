@@ -132,43 +132,39 @@ def set_password(tx: Transaction, person_id: PersonId, new_hash: str, *, expecte
     )
 
 
-def get_sign_in_methods(tx: Transaction, person_id: PersonId) -> SignInMethods:
-    row = tx.fetch_one(
-        "SELECT a.password_hash, (SELECT COUNT(*) FROM passkey k WHERE k.person_id = a.person_id)"
-        " FROM account a WHERE a.person_id = $1",
-        person_id,
-    )
-    password_hash, passkey_count = row or (None, 0)
-    return SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountProgress:
+    """How far a person has set up their account and the server."""
+
+    sign_in_methods: SignInMethods
+    needs_welcome: bool  # they have no password and no passkey, and have not skipped choosing one
+    skipped_steps: tuple[str, ...]  # of the first visit, in the order in which they were skipped
 
 
-def needs_welcome(tx: Transaction, person_id: PersonId) -> bool:
-    """Return whether a person has no password and no passkey, and has not skipped choosing one."""
+def load_progress(tx: Transaction, person_id: PersonId) -> AccountProgress:
     row = tx.fetch_one(
-        "SELECT 1 FROM account a WHERE a.person_id = $1 AND a.is_welcomed = 0 AND a.password_hash IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)",
+        "SELECT a.password_hash, (SELECT COUNT(*) FROM passkey k WHERE k.person_id = a.person_id), a.is_welcomed,"
+        " a.skipped_steps FROM account a WHERE a.person_id = $1",
         person_id,
     )
-    return row is not None
+    password_hash, passkey_count, is_welcomed, steps = row or (None, 0, 1, "")
+    return AccountProgress(
+        sign_in_methods=SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count),
+        needs_welcome=not is_welcomed and password_hash is None and not passkey_count,
+        skipped_steps=tuple(steps.split(",")) if steps else (),
+    )
 
 
 def mark_welcomed(tx: Transaction, person_id: PersonId) -> None:
     tx.execute("UPDATE account SET is_welcomed = 1 WHERE person_id = $1", person_id)
 
 
-def list_skipped_steps(tx: Transaction, person_id: PersonId) -> tuple[str, ...]:
-    """List the steps of the first visit that a person has skipped, in that order."""
-    steps = fetch_value(tx, "SELECT skipped_steps FROM account WHERE person_id = $1", person_id)
-    return tuple(steps.split(",")) if steps else ()
-
-
-def set_step_skipped(tx: Transaction, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> tuple[str, ...]:
-    """Remember that a person has skipped a step, or no longer; returns all that they have skipped."""
+def set_step_skipped(tx: Transaction, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> None:
+    """Remember that a person has skipped a step, or no longer."""
     tx.fetch_one(f"SELECT person_id FROM account WHERE person_id = $1 {tx.for_update}", person_id)
-    others = [each for each in list_skipped_steps(tx, person_id) if each != step]
-    steps = (*others, step.value) if is_skipped else tuple(others)
+    others = [each for each in load_progress(tx, person_id).skipped_steps if each != step]
+    steps = [*others, step.value] if is_skipped else others
     tx.execute("UPDATE account SET skipped_steps = $2 WHERE person_id = $1", person_id, ",".join(steps))
-    return steps
 
 
 def has_any_password(tx: Transaction) -> bool:

@@ -75,19 +75,18 @@ class StorageJson(TypedDict):
 @router.get("")
 async def get_me(caller: Caller, state: State) -> MeJson:
     """Get your account, the server's version and the agent that answers."""
-    methods = await state.accounts.get_sign_in_methods(caller.person.id)
-    needs_welcome = await state.accounts.needs_welcome(caller.person.id)
+    progress = await state.accounts.load_progress(caller.person.id)
     is_owner = caller.person.role is Role.OWNER
     agent = state.gateway.agent
     return MeJson(
         person=build_json(PersonJson, caller.person),
-        sign_in_methods=build_json(SignInMethodsJson, methods),
-        needs_welcome=needs_welcome,
+        sign_in_methods=build_json(SignInMethodsJson, progress.sign_in_methods),
+        needs_welcome=progress.needs_welcome,
         version=__version__,
         command=format_command(hide_folders=not is_owner),
         agent=AgentJson(model=agent.model, description=agent.description),
         server_timezone=state.gateway.store.config.timezone,
-        skipped_steps=list(await state.accounts.list_skipped_steps(caller.person.id)),
+        skipped_steps=list(progress.skipped_steps),
     )
 
 

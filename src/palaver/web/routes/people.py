@@ -10,6 +10,7 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from palaver.accounts.people import People
+from palaver.core.operation import AsyncRunner
 from palaver.core.text import make_storable
 from palaver.core.wire import Doc, Time, TypedDict, build_json
 from palaver.people.erasures_table import check_typed_name
@@ -101,11 +102,11 @@ class ErasureJson(TypedDict):
     ended_at: Time | None
 
 
-def _get_people(caller: OwnerCaller, state: State) -> People:
+def _get_people(caller: OwnerCaller, state: State) -> People[AsyncRunner]:
     return state.accounts.open_people(caller.principal)
 
 
-AllPeople = Annotated[People, Depends(_get_people)]
+AllPeople = Annotated[People[AsyncRunner], Depends(_get_people)]
 
 
 @router.get("")
