@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from palaver.config.setting_templates import SettingPath
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEditor
-    from palaver.settings.encryption import ChangedSetting, SettingsChange
+    from palaver.settings.encryption import ChangeItem, SettingsChange
     from palaver.settings.overview import PlatformCatalog, SettingsOverview, SettingValue
     from palaver.settings.reader import LoadedSettings, SettingsReader
 
@@ -33,7 +33,7 @@ _COLUMNS: tuple[Column[SettingValue], ...] = (
 class _HistoryRow(NamedTuple):
     """One setting of a change; the change itself is in its first row only."""
 
-    item: ChangedSetting
+    item: ChangeItem
     change: SettingsChange | None
 
 

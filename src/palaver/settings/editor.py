@@ -45,24 +45,23 @@ from palaver.core.texts import join_texts, say
 from palaver.people.model import Principal, check_is_owner
 from palaver.settings import table as settings_storage
 from palaver.settings.encryption import (
+    ChangeItem,
     DecryptionFailed,
     SettingsChange,
-    holds_secret,
     is_encrypted,
-    make_change,
     read_or_keep_encrypted,
     read_value,
     write_encrypted,
     write_plain,
 )
 from palaver.settings.overview import PlatformCatalog, SecretPairs, find_exposed_secrets, is_secret_setting
-from palaver.settings.table import ChangeItem, SettingRow, SettingsState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from palaver.config import Settings
     from palaver.settings.reader import LoadedSettings, SettingsReader
+    from palaver.settings.table import SettingRow, SettingsState
 
     FindProblems = Callable[[Settings, Settings, Collection[SettingPath]], Iterable[SettingProblem]]
 
@@ -134,24 +133,23 @@ class SettingsEditor:
         ring, _ = self._reader.load_ring()
         values: dict[str, object] = {}
         for item in change.items:
-            if item.before is not None:
+            if item.stored_before is not None:
                 try:
-                    values[item.key] = read_value(item.before, item.key, ring)
+                    values[item.key] = read_value(item.stored_before, item.key, ring)
                 except DecryptionFailed as error:
                     problem = SettingProblem(
                         path=parse_key(item.key),
                         text=say("settings.earlier_value", "its earlier value: {reason}", reason=error.text),
                     )
                     raise _make_error([problem]) from error
-        unset = [item.key for item in change.items if item.before is None]
+        unset = [item.key for item in change.items if item.stored_before is None]
         edit = SettingsEdit(values=values, unset=unset, origin=origin, undoes=number, expected_version=expected_version)
         return self.change(principal, edit)
 
     def list_history(self, principal: Principal, *, before: int | None = None, limit: int = 50) -> list[SettingsChange]:
         """Return the newest changes first."""
         check_is_owner(principal)
-        rows = self._reader.engine.run(Read(lambda tx: settings_storage.list_changes(tx, before=before, limit=limit)))
-        return [make_change(row) for row in rows]
+        return self._reader.engine.run(Read(lambda tx: settings_storage.list_changes(tx, before=before, limit=limit)))
 
     # -- what is changed -----------------------------------------------------------------------------------
 
@@ -230,12 +228,12 @@ class SettingsEditor:
         find = Read(lambda tx: settings_storage.list_changes(tx, before=None, limit=settings_storage.MAX_CHANGES))
         values = loaded.values_with_encrypted
         for change in self._reader.engine.run(find):
-            if change.no < number:
+            if change.number < number:
                 break
             for item in change.items:
                 values.pop(parse_key(item.key), None)
-                if item.before is not None:
-                    values[parse_key(item.key)] = read_or_keep_encrypted(item.before, item.key, loaded.ring)
+                if item.stored_before is not None:
+                    values[parse_key(item.key)] = read_or_keep_encrypted(item.stored_before, item.key, loaded.ring)
         return values
 
     def _explain_fixed(self, path: SettingPath, origin: str) -> str | None:
@@ -286,7 +284,7 @@ class SettingsEditor:
             elif value is not _UNSET:
                 after = write_plain(value)
             before = loaded.rows[path].value if path in loaded.rows else None
-            items.append(ChangeItem(key=name, before=before, after=after))
+            items.append(ChangeItem(name, before, after))
         now = to_micros(self._clock.now())
         state = replace(loaded.state, version=loaded.state.version + 1, key_id=key_id)
         person_id = principal.person_id
@@ -396,7 +394,7 @@ def rotate_key(reader: SettingsReader) -> RotationResult:
     new_rows = [_reencrypt_row(row, ring, new_key) for row in rows]
     new_history = [(no, _reencrypt_item(item, ring, new_key)) for no, item in history]
     dropped = sum(
-        (item.before is None) < (old.before is None) or (old.before is not None and item.before is None)
+        old.stored_before is not None and item.stored_before is None
         for (_, item), (_, old) in zip(new_history, history, strict=True)
     )
     new_state = replace(state, version=state.version + 1, key_id=new_key.id)
@@ -438,7 +436,7 @@ def _prepare_key(reader: SettingsReader, ring: KeyRing, state: SettingsState) ->
 def _read(tx: Transaction) -> tuple[SettingsState, list[SettingRow], list[tuple[int, ChangeItem]]]:
     """Read the state, and the settings and the items of the history that are secret."""
     rows = [row for row in settings_storage.list_all(tx) if is_encrypted(row.value)]
-    items = [(no, item) for no, item in settings_storage.list_items(tx) if holds_secret(item)]
+    items = [(no, item) for no, item in settings_storage.list_items(tx) if item.is_secret]
     return settings_storage.load_state(tx), rows, items
 
 
@@ -452,12 +450,12 @@ def _reencrypt_row(row: SettingRow, ring: KeyRing, key: SettingsKey) -> SettingR
 def _reencrypt_item(item: ChangeItem, ring: KeyRing, key: SettingsKey) -> ChangeItem:
     """Re-encrypt the earlier and later value of a change; what no key can decrypt is dropped from the history."""
     texts = []
-    for text in (item.before, item.after):
+    for text in (item.stored_before, item.stored_after):
         try:
             texts.append(text if text is None or not is_encrypted(text) else _reencrypt(text, item.key, ring, key))
         except DecryptionFailed:
             texts.append(None)
-    return replace(item, before=texts[0], after=texts[1])
+    return ChangeItem(item.key, *texts)
 
 
 def _reencrypt(text: str, name: str, ring: KeyRing, key: SettingsKey) -> str:

@@ -12,7 +12,6 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.clock import from_micros
 from palaver.core.errors import PalaverError
 from palaver.core.texts import say
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from palaver.config.settings_key import KeyRing, SettingsKey
     from palaver.core.ids import PersonId
-    from palaver.settings.table import ChangeItem, ChangeRow
 
 
 _NONCE_BYTES: Final = 12
@@ -137,11 +135,9 @@ def read_shown(text: str | None) -> Any:
     if text is None:
         return None
     content = json.loads(text)
-    return describe_secret(content["sealed"]) if "sealed" in content else content["value"]
-
-
-def describe_secret(encrypted: dict[str, Any]) -> str:
-    hint = encrypted.get("hint")
+    if "sealed" not in content:
+        return content["value"]
+    hint = content["sealed"].get("hint")
     return say("settings.set_with_hint", "set (…{hint})", hint=hint) if hint else say("settings.set", "set")
 
 
@@ -151,17 +147,28 @@ def read_hint(text: str) -> str | None:
     return None if hint is None else str(hint)
 
 
-# -- the history as people may see it: secrets are masked ---------------------------------------------------
+# -- the history of changes ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedSetting:
-    """One key of a change; None: it was, or is, not set. Of a secret, only that it is set."""
+@dataclass(frozen=True, slots=True)
+class ChangeItem:
+    """One key of a change; None: it was, or is, not set. People see only of a secret that it is set."""
 
     key: str
-    before: Any
-    after: Any
-    is_secret: bool
+    stored_before: str | None  # JSON
+    stored_after: str | None
+
+    @property
+    def before(self) -> Any:
+        return read_shown(self.stored_before)
+
+    @property
+    def after(self) -> Any:
+        return read_shown(self.stored_after)
+
+    @property
+    def is_secret(self) -> bool:
+        return is_encrypted(self.stored_before) or is_encrypted(self.stored_after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,28 +181,4 @@ class SettingsChange:
     person_name: str | None
     origin: str  # page or terminal
     undoes: int | None  # the number of the change that this one has undone
-    items: tuple[ChangedSetting, ...]
-
-
-def holds_secret(item: ChangeItem) -> bool:
-    return is_encrypted(item.before) or is_encrypted(item.after)
-
-
-def make_change(row: ChangeRow) -> SettingsChange:
-    return SettingsChange(
-        number=row.no,
-        changed_at=from_micros(row.changed_at),
-        person_id=row.person_id,
-        person_name=row.person_name,
-        origin=row.origin,
-        undoes=row.undoes,
-        items=tuple(
-            ChangedSetting(
-                key=item.key,
-                before=read_shown(item.before),
-                after=read_shown(item.after),
-                is_secret=holds_secret(item),
-            )
-            for item in row.items
-        ),
-    )
+    items: tuple[ChangeItem, ...]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.clock import from_micros
 from palaver.core.engines.base import Row, Transaction, fetch_number
+from palaver.settings.encryption import ChangeItem, SettingsChange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,32 +23,12 @@ class SettingsState:
     key_id: str | None  # names the key that secrets are encrypted with
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SettingRow:
     key: str
     value: str  # JSON
     set_by: PersonId | None
     set_at: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeItem:
-    """One key of a change; None: it was, or is, not set."""
-
-    key: str
-    before: str | None
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRow:
-    no: int
-    person_id: PersonId | None
-    person_name: str | None
-    origin: str
-    undoes: int | None
-    changed_at: int
-    items: tuple[ChangeItem, ...] = ()
 
 
 def load_state(tx: Transaction) -> SettingsState:
@@ -72,13 +54,13 @@ def save_state(tx: Transaction, state: SettingsState) -> None:
 
 def list_all(tx: Transaction) -> list[SettingRow]:
     rows = tx.fetch_all("SELECT key, value, set_by, set_at FROM setting ORDER BY key")
-    return [SettingRow(key=key, value=value, set_by=set_by, set_at=set_at) for key, value, set_by, set_at in rows]
+    return [SettingRow(*row) for row in rows]
 
 
 def apply_items(tx: Transaction, items: Sequence[ChangeItem], person_id: PersonId | None, now: int) -> None:
     """Store the new values, and remove those that are no longer set."""
     for item in items:
-        if item.after is None:
+        if item.stored_after is None:
             tx.execute("DELETE FROM setting WHERE key = $1", item.key)
         else:
             tx.execute(
@@ -86,7 +68,7 @@ def apply_items(tx: Transaction, items: Sequence[ChangeItem], person_id: PersonI
                 " ON CONFLICT (key) DO UPDATE SET value = excluded.value, set_by = excluded.set_by,"
                 " set_at = excluded.set_at",
                 item.key,
-                item.after,
+                item.stored_after,
                 person_id,
                 now,
             )
@@ -106,13 +88,13 @@ def add_change(
     no = fetch_number(tx, sql, person_id, origin, undoes, now)
     tx.execute_many(
         "INSERT INTO setting_change_item (change_no, key, before, after) VALUES ($1, $2, $3, $4)",
-        [(no, item.key, item.before, item.after) for item in items],
+        [(no, item.key, item.stored_before, item.stored_after) for item in items],
     )
     tx.execute("DELETE FROM setting_change WHERE no <= $1", no - MAX_CHANGES)
     return no
 
 
-def list_changes(tx: Transaction, *, before: int | None, limit: int) -> list[ChangeRow]:
+def list_changes(tx: Transaction, *, before: int | None, limit: int) -> list[SettingsChange]:
     """Return the newest changes, or those before a number, newest first."""
     rows = tx.fetch_all(
         "SELECT c.no, c.person_id, p.name, c.origin, c.undoes, c.changed_at FROM setting_change c"
@@ -124,15 +106,15 @@ def list_changes(tx: Transaction, *, before: int | None, limit: int) -> list[Cha
     return [_to_change(tx, row) for row in rows]
 
 
-def find_change(tx: Transaction, number: int) -> ChangeRow | None:
+def find_change(tx: Transaction, number: int) -> SettingsChange | None:
     found = list_changes(tx, before=number + 1, limit=1)
-    return found[0] if found and found[0].no == number else None
+    return found[0] if found and found[0].number == number else None
 
 
 def list_items(tx: Transaction) -> list[tuple[int, ChangeItem]]:
     """Return the items of the history with the numbers of their changes."""
     rows = tx.fetch_all("SELECT change_no, key, before, after FROM setting_change_item ORDER BY change_no, key")
-    return [(no, ChangeItem(key=key, before=before, after=after)) for no, key, before, after in rows]
+    return [(no, ChangeItem(key, before, after)) for no, key, before, after in rows]
 
 
 def replace_values(tx: Transaction, rows: Sequence[SettingRow]) -> None:
@@ -143,19 +125,19 @@ def replace_values(tx: Transaction, rows: Sequence[SettingRow]) -> None:
 def replace_items(tx: Transaction, items: Sequence[tuple[int, ChangeItem]]) -> None:
     tx.execute_many(
         "UPDATE setting_change_item SET before = $1, after = $2 WHERE change_no = $3 AND key = $4",
-        [(item.before, item.after, no, item.key) for no, item in items],
+        [(item.stored_before, item.stored_after, no, item.key) for no, item in items],
     )
 
 
-def _to_change(tx: Transaction, row: Row) -> ChangeRow:
+def _to_change(tx: Transaction, row: Row) -> SettingsChange:
     no, person_id, name, origin, undoes, changed_at = row
     items = tx.fetch_all("SELECT key, before, after FROM setting_change_item WHERE change_no = $1 ORDER BY key", no)
-    return ChangeRow(
-        no=no,
+    return SettingsChange(
+        number=no,
+        changed_at=from_micros(changed_at),
         person_id=person_id,
         person_name=name,
         origin=origin,
         undoes=undoes,
-        changed_at=changed_at,
-        items=tuple(ChangeItem(key=key, before=before, after=after) for key, before, after in items),
+        items=tuple(ChangeItem(*item) for item in items),
     )
