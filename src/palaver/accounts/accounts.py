@@ -95,7 +95,7 @@ class AccountLinks(Operations[AsyncRunner]):
                 each.account,
                 linked_rows.find_origin(tx, each.platform, each.account) is not None,
             )
-            for each in linking.list_chat_accounts(tx, person.id)
+            for each in people.list_chat_accounts(tx, person.id)
         )
         source = build_person_source(person)
         return LinkOverview(accounts, link_requests.find_pending(tx, source, person, self._clock.now()))

@@ -26,13 +26,12 @@ from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType
 from palaver.core.texts import join_texts, say
 from palaver.delivery import notices
 from palaver.people import access_table as chat_access, linked_rows, pairing_table as pairing_requests, table as people
-from palaver.people.model import Person, Role
+from palaver.people.model import Identity, Person, Role
 from palaver.people.pairing_table import MAX_PENDING_REQUESTS, Grant, PairingRequest, parse_code
 from palaver.sessions.inbound import SECRET_FACT
 
 if TYPE_CHECKING:
     from palaver.commands.context import CommandContext
-    from palaver.people.table import Identity
 
 _DENY = "deny"
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, SessionKey
-    from palaver.people.table import Identity, PersonRow
+    from palaver.people.model import Identity
+    from palaver.people.table import PersonRow
     from palaver.sessions.gateway_config import GatewayConfig
 
 BOTH_SIGN_IN = say(
@@ -98,7 +99,7 @@ def tell_about_link(
         account=describe_account(source),
         platform=source.platform,
     )
-    for identity in list_chat_accounts(tx, person.id):
+    for identity in people.list_chat_accounts(tx, person.id):
         if identity.dm_source is not None and find_chat(identity.dm_source) != find_chat(except_source):
             send_notice(tx, identity.dm_source, text, to_micros(now))
 
@@ -115,7 +116,7 @@ def find_linked_account(tx: Transaction, person_id: PersonId, text: str) -> Iden
     platform, _, account = text.strip().partition(":")
     matches = [
         identity
-        for identity in list_chat_accounts(tx, person_id)
+        for identity in people.list_chat_accounts(tx, person_id)
         if identity.platform == platform.lower() and account in {"", identity.account}
     ]
     if not matches:
@@ -139,20 +140,11 @@ def find_linked_account(tx: Transaction, person_id: PersonId, text: str) -> Iden
     return matches[0]
 
 
-def list_chat_accounts(tx: Transaction, person_id: PersonId) -> list[Identity]:
-    """List the accounts of a person that can be linked and unlinked: all but those they sign in with."""
-    return [
-        identity
-        for identity in people.list_identities(tx, person_id)
-        if identity.platform not in PLATFORMS_WITHOUT_DELIVERY
-    ]
-
-
 def find_only_linked_account(tx: Transaction, person_id: PersonId) -> Identity | None:
     """Return an account of the only person who was linked to this one; None if there are none or several."""
     linked = {
         origin: identity
-        for identity in list_chat_accounts(tx, person_id)
+        for identity in people.list_chat_accounts(tx, person_id)
         if (origin := linked_rows.find_origin(tx, identity.platform, identity.account)) is not None
     }
     return next(iter(linked.values())) if len(linked) == 1 else None

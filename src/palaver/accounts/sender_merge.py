@@ -25,7 +25,7 @@ from palaver.core.clock import to_micros
 from palaver.core.source import ChatType, SessionSource
 from palaver.delivery import accounts_table as platform_accounts, chat_moves
 from palaver.people import access_table as sender_ids, table as people
-from palaver.people.model import ROLE_RANKS
+from palaver.people.model import ROLE_RANKS, Identity
 from palaver.people.sender_ids import SenderId, list_sender_ids, parse_sender_ids
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class _SenderMerge:
             return False
         self._move_chats(from_id, to_id, other)
         sender_ids.change_main_id(tx, platform, from_id, to_id)
-        people.remove_identity(tx, other.person.id, people.Identity(self._source.platform, from_id))
+        people.remove_identity(tx, other.person.id, Identity(self._source.platform, from_id))
         if other.person.id != survivor.person.id:
             self._merge(survivor, other)
         return True

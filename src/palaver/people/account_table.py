@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.core.columns import Columns
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import NameTaken, NotFound
 from palaver.core.source import Platform
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 _MIN_USE_INTERVAL_MICROS = 60_000_000  # a use is recorded again only after this long, to save writes
+_DEVICE: Final = Columns(Device, name="s.device", sign_in_method="s.method", signed_in_at="s.created_at")
+_TOKEN: Final = Columns(ApiToken, without=("scopes",))
 _IS_OPEN = "s.created_at > $1 AND s.last_seen_at > $2"  # parameters: _compute_oldest_open_times(now)
 
 
@@ -281,22 +283,12 @@ def mark_sign_in_seen(tx: Transaction, sign_in_id: str, now: int) -> None:
 def list_devices(tx: Transaction, person_id: PersonId, now: int) -> Sequence[Device]:
     """List the browsers in which a person is signed in, the latest sign-in first."""
     rows = tx.fetch_all(
-        "SELECT s.id, s.device, s.method, s.ip_address, s.created_at, s.last_seen_at FROM sign_in s"
+        f"SELECT {_DEVICE.format_select('s')} FROM sign_in s"
         f" WHERE {_IS_OPEN} AND s.person_id = $3 ORDER BY s.created_at DESC, s.id",
         *_compute_oldest_open_times(now),
         person_id,
     )
-    return [
-        Device(
-            id=sign_in_id,
-            name=device,
-            sign_in_method=method,
-            ip_address=ip_address,
-            signed_in_at=from_micros(created_at),
-            last_seen_at=from_micros(last_seen_at),
-        )
-        for sign_in_id, device, method, ip_address, created_at, last_seen_at in rows
-    ]
+    return [_DEVICE.decode(row) for row in rows]
 
 
 def sign_out(tx: Transaction, person_id: PersonId, sign_in_id: str, *, keeps_links: bool = False) -> bool:
@@ -361,10 +353,7 @@ def find_token(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, 
         return None
     person, (token_id, scopes, last_used_at) = read_person(row)
     signed_in = SignedInPerson(
-        person=person,
-        credential_type="token",
-        scopes=frozenset(Scope(scope) for scope in scopes.split()),
-        credential_id=token_id,
+        person=person, credential_type="token", scopes=frozenset(map(Scope, scopes.split())), credential_id=token_id
     )
     return signed_in, (last_used_at or 0) < now - _MIN_USE_INTERVAL_MICROS
 
@@ -376,21 +365,10 @@ def mark_token_used(tx: Transaction, token_id: str, now: int) -> None:
 def list_tokens(tx: Transaction, person_id: PersonId) -> Sequence[ApiToken]:
     """List a person's tokens, the latest first."""
     rows = tx.fetch_all(
-        "SELECT id, name, scopes, created_at, last_used_at, expires_at FROM api_token"
-        " WHERE person_id = $1 ORDER BY created_at DESC, id",
+        f"SELECT {_TOKEN.format_select()}, scopes FROM api_token WHERE person_id = $1 ORDER BY created_at DESC, id",
         person_id,
     )
-    return [
-        ApiToken(
-            id=token_id,
-            name=name,
-            scopes=tuple(Scope(scope) for scope in scopes.split()),
-            created_at=from_micros(created_at),
-            last_used_at=from_micros_or_none(last_used_at),
-            expires_at=from_micros_or_none(expires_at),
-        )
-        for token_id, name, scopes, created_at, last_used_at, expires_at in rows
-    ]
+    return [_TOKEN.decode(row, scopes=tuple(map(Scope, row[-1].split()))) for row in rows]
 
 
 def revoke_token(tx: Transaction, person_id: PersonId, token_id: str) -> bool:

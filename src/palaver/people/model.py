@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from palaver.core.ids import JobId, PersonId
-    from palaver.core.source import Platform
+    from palaver.core.source import Platform, SessionSource
 
 
 class Role(StrEnum):
@@ -242,18 +242,19 @@ class Member:
 
     person: Person
     platforms: tuple[str, ...]
-    chat_accounts: tuple[ChatAccount, ...]
+    chat_accounts: tuple[Identity, ...]
     sign_in_methods: SignInMethods | None  # None: the person cannot sign in
     last_seen_at: datetime | None
     uses_terminal: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ChatAccount:
-    """An account on a chat platform: the platform, and its own id of the user."""
+class Identity:
+    """A platform account of a person: the platform, and its own id of the user."""
 
     platform: Platform
     account: str
+    dm_source: SessionSource | None = None  # where they last wrote a direct message from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from palaver.core.clock import from_micros
-from palaver.core.engines.base import Row, Transaction, fetch_value
+from palaver.core.columns import Columns
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform, SessionSource, decode_source, encode_source
 from palaver.core.text import make_storable
@@ -83,7 +83,8 @@ def hide_codes(text: str) -> str:
 
 # ---- rows ------------------------------------------------------------------------------------------------
 
-_SELECT = "SELECT id, platform, account, name, source, created_at, expires_at, denied_at FROM pairing_request"
+_REQUEST: Final = Columns(PairingRequest, is_denied="denied_at IS NOT NULL")
+_SELECT = f"SELECT {_REQUEST.format_select()} FROM pairing_request"
 
 
 # ---- requests --------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ def find_by_account(tx: Transaction, platform: str, account: str, now: int) -> P
     row = tx.fetch_one(
         f"{_SELECT} WHERE platform = $1 AND account = $2 AND expires_at > $3 {tx.for_update}", platform, account, now
     )
-    return _make_request(row) if row else None
+    return _REQUEST.decode(row) if row else None
 
 
 def find_pending(tx: Transaction, now: int, *, digest: str = "", request_id: str = "") -> PairingRequest | None:
@@ -107,7 +108,7 @@ def find_pending(tx: Transaction, now: int, *, digest: str = "", request_id: str
     row = tx.fetch_one(
         f"{_SELECT} WHERE {column} = $1 AND expires_at > $2 AND denied_at IS NULL {tx.for_update}", value, now
     )
-    return _make_request(row) if row else None
+    return _REQUEST.decode(row) if row else None
 
 
 def list_pending(tx: Transaction, now: int, limit: int) -> list[PairingRequest]:
@@ -115,7 +116,7 @@ def list_pending(tx: Transaction, now: int, limit: int) -> list[PairingRequest]:
     rows = tx.fetch_all(
         f"{_SELECT} WHERE expires_at > $1 AND denied_at IS NULL ORDER BY created_at, id LIMIT $2", now, limit
     )
-    return [_make_request(row) for row in rows]
+    return [_REQUEST.decode(row) for row in rows]
 
 
 def count_pending(tx: Transaction) -> int:
@@ -148,20 +149,6 @@ def delete(tx: Transaction, request: PairingRequest) -> bool:
 def deny(tx: Transaction, request: PairingRequest, now: int) -> None:
     """Keep a denied request until it has expired, so that the stranger gets no other code until then."""
     tx.execute("UPDATE pairing_request SET denied_at = $2 WHERE id = $1", request.id, now)
-
-
-def _make_request(row: Row) -> PairingRequest:
-    request_id, platform, account, name, source, created_at, expires_at, denied_at = row
-    return PairingRequest(
-        id=request_id,
-        platform=Platform(platform),
-        account=account,
-        name=name,
-        source=decode_source(source),
-        created_at=from_micros(created_at),
-        expires_at=from_micros(expires_at),
-        is_denied=denied_at is not None,
-    )
 
 
 # ---- codes that link accounts ----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.clock import from_micros, from_micros_or_none
+from palaver.core.columns import Columns
 from palaver.people.model import CHALLENGE_LIFETIME, KNOWN_DEVICE_LIFETIME, Passkey, Person, RateLimit, normalize_name
 from palaver.people.person_data import STAYS_WITH_ACCOUNT, EraseAt, PersonColumn
 from palaver.people.table import PERSON_COLUMNS, read_person
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _MICROSECOND: Final = timedelta(microseconds=1)
+_PASSKEY: Final = Columns(Passkey)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +34,12 @@ class Registration:
     sign_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StoredPasskey:
     """A passkey with what is needed to check a signature against it."""
 
-    id: str
     person: Person
+    id: str
     site: str
     public_key: str
     sign_count: int
@@ -94,14 +95,8 @@ def find_by_credential(tx: Transaction, credential_id: str) -> StoredPasskey | N
     )
     if row is None:
         return None
-    person, (passkey_id, site, public_key, sign_count) = read_person(row)
-    return StoredPasskey(
-        id=passkey_id,
-        person=person,
-        site=site,
-        public_key=public_key,
-        sign_count=sign_count,
-    )
+    person, rest = read_person(row)
+    return StoredPasskey(person, *rest)
 
 
 def record_use(tx: Transaction, passkey_id: str, *, count_before: int, count: int, now: int) -> bool:
@@ -119,21 +114,8 @@ def record_use(tx: Transaction, passkey_id: str, *, count_before: int, count: in
 
 def list_passkeys(tx: Transaction, person_id: PersonId) -> Sequence[Passkey]:
     """List a person's passkeys, the latest first."""
-    rows = tx.fetch_all(
-        "SELECT id, name, site, created_at, last_used_at FROM passkey WHERE person_id = $1"
-        " ORDER BY created_at DESC, id",
-        person_id,
-    )
-    return [
-        Passkey(
-            id=passkey_id,
-            name=name,
-            site=site,
-            created_at=from_micros(created_at),
-            last_used_at=from_micros_or_none(last_used_at),
-        )
-        for passkey_id, name, site, created_at, last_used_at in rows
-    ]
+    sql = f"SELECT {_PASSKEY.format_select()} FROM passkey WHERE person_id = $1 ORDER BY created_at DESC, id"
+    return [_PASSKEY.decode(row) for row in tx.fetch_all(sql, person_id)]
 
 
 def list_credentials(tx: Transaction, person_id: PersonId, site: str) -> Sequence[str]:

@@ -28,7 +28,7 @@ from palaver.core.source import (
 )
 from palaver.core.text import make_storable
 from palaver.people import access_table as sender_ids, linked_rows
-from palaver.people.model import ChatAccount, Member, Person, Role, SignInMethods
+from palaver.people.model import Identity, Member, Person, Role, SignInMethods
 from palaver.people.person_data import (
     EraseAt,
     ErasureStep,
@@ -52,15 +52,6 @@ class PersonRow:
     person: Person
     audience_no: int
     dm_source: str | None = None  # JSON: where the account that was looked up last wrote a direct message from
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """A platform account of a person."""
-
-    platform: Platform
-    account: str
-    dm_source: SessionSource | None = None  # where they last wrote a direct message from
 
 
 PERSON_COLUMNS = "p.id, p.name, p.role, p.created_at, p.timezone"
@@ -165,6 +156,11 @@ def list_identities(tx: Transaction, person_id: PersonId) -> list[Identity]:
         Identity(Platform(platform), account, None if source is None else decode_source(source))
         for platform, account, source in rows
     ]
+
+
+def list_chat_accounts(tx: Transaction, person_id: PersonId) -> list[Identity]:
+    """List the accounts of a person that can be linked and unlinked: all but those they sign in with."""
+    return [each for each in list_identities(tx, person_id) if each.platform not in PLATFORMS_WITHOUT_DELIVERY]
 
 
 def remove_identity(tx: Transaction, person_id: PersonId, identity: Identity) -> bool:
@@ -343,16 +339,12 @@ def _parse_cursor(cursor: str | None) -> tuple[int, str]:
 def _make_member(tx: Transaction, row: Row) -> Member:
     person, (account, password_hash, passkey_count, last_seen_at) = read_person(row)
     identities = list_identities(tx, person.id)
-    platforms = tuple(dict.fromkeys(identity.platform for identity in identities))
+    platforms = tuple(dict.fromkeys(each.platform for each in identities))
     methods = SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count) if account else None
     return Member(
         person=person,
         platforms=platforms,
-        chat_accounts=tuple(
-            ChatAccount(identity.platform, identity.account)
-            for identity in identities
-            if identity.platform not in PLATFORMS_WITHOUT_DELIVERY
-        ),
+        chat_accounts=tuple(each for each in identities if each.platform not in PLATFORMS_WITHOUT_DELIVERY),
         sign_in_methods=methods,
         last_seen_at=from_micros_or_none(last_seen_at),
         uses_terminal=Platform.LOCAL in platforms,
