@@ -15,6 +15,7 @@ from palaver.cli.transcript import format_events
 from palaver.config.agent_rules import MemoryRules, ToolsetRule, TurnRules
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import TurnId
+from palaver.core.texts import say, translate
 from palaver.delivery import table as deliveries
 from palaver.delivery.chat_posts import post_to_chat
 from palaver.delivery.notices import notify_person
@@ -283,6 +284,22 @@ def test_a_dead_target_fails_visibly_and_can_be_sent_again(store: SessionStore, 
     assert "blocked" in status.error
     again = view.part(DeliveryOperations).send_again(posted.session_id or "", status.id)
     assert (again.state, again.message_seq) == (DeliveryState.PENDING, posted.seq)
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("is_waiting", [True, False])
+def test_why_a_target_is_dead_is_told_in_the_language_of_the_reader(
+    store: SessionStore, dm: Source, is_waiting: bool
+) -> None:
+    ada = add_writer(store, dm())
+    address = str(Address(Platform.TELEGRAM, "ada"))
+    reason = say("account.closed", "This account is closed.")
+    posted = post(store, ada, "telegram:ada") if is_waiting else None
+    store._engine.run(Write(lambda tx: deliveries.mark_target_dead(tx, address, reason, get_now(store))))
+    posted = posted or post(store, ada, "telegram:ada")
+    [status] = store.seen_by(ada).part(DeliveryOperations).list(posted.session_id or "")
+    assert status.error == "This address can no longer be reached: This account is closed."
+    assert translate(status.error, "de") == "Diese Adresse ist nicht mehr erreichbar: Dieses Konto ist geschlossen."
 
 
 @pytest.mark.both_engines

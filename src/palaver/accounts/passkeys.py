@@ -129,7 +129,7 @@ class Passkeys(Operations[AsyncRunner]):
         try:
             key, count = await self._verify_sign_in(site, credential, now)
         except WrongPasskey as error:
-            raise SignInFailed(str(error), method="passkey") from error
+            raise SignInFailed(error.text, method="passkey") from error
 
         def record_use(tx: Transaction, now: int) -> Person:
             if not passkeys.record_use(tx, key.id, count_before=key.sign_count, count=count, now=now):

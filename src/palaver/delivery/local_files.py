@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from palaver.core.errors import InvalidInput, PalaverError, SendRejected, SendRetryable
 from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountLink, Adapter, OutgoingMessage
 from palaver.delivery.model import Capabilities
 
@@ -50,7 +51,7 @@ class LocalFiles(Adapter):
     def _build_path(self, address: Address) -> Path:
         names = (address.chat_id, address.thread_id or "")
         if not all(_SAFE_NAME.fullmatch(name) for name in names):
-            raise SendRejected("This is not the name of a file that Palaver writes.")
+            raise SendRejected(say("delivery.bad_file_name", "This is not the name of a file that Palaver writes."))
         return self._folder / names[0] / f"{names[1]}.md"
 
     def _write(self, path: Path, text: str) -> None:
@@ -59,8 +60,15 @@ class LocalFiles(Adapter):
                 folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             write_file_atomically(path, f"{text.rstrip()}\n", overwrite=True)
         except InvalidInput as error:
-            raise SendRejected(str(error)) from error
+            raise SendRejected(error.text) from error
         except OSError as error:
-            raise SendRetryable(f"Could not create the folder {path.parent}: {error.strerror}.") from error
+            raise SendRetryable(
+                say(
+                    "delivery.no_folder",
+                    "Could not create the folder {folder}: {reason}.",
+                    folder=path.parent,
+                    reason=error.strerror,
+                )
+            ) from error
         except PalaverError as error:  # such as a full disk: there may be room later
-            raise SendRetryable(str(error)) from error
+            raise SendRetryable(error.text) from error

@@ -203,7 +203,7 @@ class Outbox:
                 return False
             deliveries.fail_part(tx, found.delivery_no, part_key[1], error.text, now)
             if isinstance(error, TargetUnreachable):
-                deliveries.mark_target_dead(tx, found.address, str(error), now)
+                deliveries.mark_target_dead(tx, found.address, error.text, now)
             return True
 
         def try_without_write(tx: Transaction) -> bool | None:

@@ -47,8 +47,8 @@ log = logging.getLogger(__name__)
 MAX_TEXT_PARTS = 100  # messages of one answer in a chat; the rest is read on the web
 RENDER_SECONDS = 20.0  # for the messages of one answer
 MAX_FILE_NAME_CHARS = 100
-STOPPED_WHILE_SENDING = "Palaver stopped while sending this. It may or may not have arrived."
-STOPPED_TOO_OFTEN = "Palaver stopped again and again while sending this."
+STOPPED_WHILE_SENDING = say("delivery.stopped", "Palaver stopped while sending this. It may or may not have arrived.")
+STOPPED_TOO_OFTEN = say("delivery.stopped_often", "Palaver stopped again and again while sending this.")
 TOO_LONG = say(
     "answer.too_long_for_chat",
     "(The rest of this answer is too long for this chat. Open the conversation on the web to read it.)",
@@ -76,10 +76,16 @@ async def render_text(adapter: Adapter, markdown: str) -> list[str]:
         async with asyncio.timeout(RENDER_SECONDS):
             return await asyncio.to_thread(_render, adapter, markdown)
     except TimeoutError:
-        raise SendRejected("This answer took too long to prepare for the platform.") from None
+        raise SendRejected(say("delivery.too_slow", "This answer took too long to prepare for the platform.")) from None
     except Exception as error:  # an adapter may fail in any way, and then it would fail again
         log.exception("answer_not_rendered", extra={"platform": adapter.platform})
-        raise SendRejected(f"This answer couldn't be prepared for the platform ({type(error).__name__}).") from error
+        raise SendRejected(
+            say(
+                "delivery.not_prepared",
+                "This answer couldn't be prepared for the platform ({error}).",
+                error=type(error).__name__,
+            )
+        ) from error
 
 
 def _render(adapter: Adapter, markdown: str) -> list[str]:
@@ -99,7 +105,7 @@ async def build_parts(
     bodies = await render_text(adapter, markdown) if markdown else []
     attachment_nos = [no for no, file in files if file.size <= limit]
     if not bodies and not attachment_nos:
-        raise SendRejected("There is nothing to send: the answer is empty on this platform.")
+        raise SendRejected(say("delivery.empty", "There is nothing to send: the answer is empty on this platform."))
     parts = [DeliveryPart(no=no, body=body) for no, body in enumerate(bodies, 1)]
     return parts + [
         DeliveryPart(no=no, body="", attachment_no=attachment_no)
@@ -204,7 +210,7 @@ def save_outcome(tx: Transaction, lease: DeliveryLease, outcome: PartOutcome, no
         case NextStep.FAIL:
             deliveries.finish(tx, lease, DeliveryState.FAILED, now, error=part.error)
             if isinstance(outcome.error, TargetUnreachable):
-                deliveries.mark_target_dead(tx, str(delivery.address), str(outcome.error), now)
+                deliveries.mark_target_dead(tx, str(delivery.address), outcome.error.text, now)
         case NextStep.SEND_AS_NEW:
             if delivery.turn_no is not None and outcome.refused_preview_id is not None:
                 previews.restore_preview(tx, delivery.turn_no, delivery.address, outcome.refused_preview_id, now)

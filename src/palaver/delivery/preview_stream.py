@@ -21,7 +21,7 @@ from palaver.delivery import previews_table as previews
 from palaver.delivery.adapter import Adapter, OutgoingMessage
 from palaver.live.feed_events import DraftGrew
 from palaver.people.model import Principal, Role
-from palaver.sessions.delivery import Button
+from palaver.sessions.delivery import Button, make_unexpected_error
 from palaver.sessions.draft import Draft, Piece, PieceKind
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class PreviewStream:
             raise
         except Exception as error:  # platform libraries raise errors of their own; it may have arrived
             log.exception("adapter_failed", extra=self._fields)
-            raise SendUncertain(f"Unexpected error while sending ({type(error).__name__}).") from error
+            raise make_unexpected_error(error) from error
         crash_point("preview.sent")
         if message_id is None:
             return False

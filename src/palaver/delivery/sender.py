@@ -38,7 +38,14 @@ from palaver.delivery.parts import (
     save_outcome,
 )
 from palaver.media import table as attachments
-from palaver.sessions.delivery import Button, DeliveryPart, DeliveryState, NextStep, format_part_key
+from palaver.sessions.delivery import (
+    Button,
+    DeliveryPart,
+    DeliveryState,
+    NextStep,
+    format_part_key,
+    make_unexpected_error,
+)
 from palaver.sessions.speech import AttachmentNotFound
 from palaver.sessions.turn import TurnState
 
@@ -179,7 +186,7 @@ class DeliverySender:
             raise
         except Exception as error:  # platform libraries raise errors of their own; it has a key, and can be sent again
             log.exception("adapter_failed", extra={"platform": self._adapter.platform, "delivery": self._delivery.id})
-            raise SendUncertain(f"Unexpected error while sending ({type(error).__name__}).") from error
+            raise make_unexpected_error(error) from error
 
     async def _claim_preview(self) -> Preview | None:
         """Let no other process edit the preview from now on; None if it is not there, or one may be editing it."""
@@ -247,7 +254,7 @@ class DeliverySender:
             return error
         except Exception as error:  # platform libraries raise errors of their own; the message may have arrived
             log.exception("adapter_failed", extra=fields)
-            return SendUncertain(f"Unexpected error while sending ({type(error).__name__}).")
+            return make_unexpected_error(error)
         crash_point("delivery.sent")
         return message_id
 
@@ -273,7 +280,7 @@ class DeliverySender:
                 raise AttachmentNotFound
             await asyncio.to_thread(files.get_path, file)
         except (AttachmentNotFound, AttachmentsUnavailable) as error:
-            raise SendRejected("The file no longer exists.") from error
+            raise SendRejected(say("delivery.no_file", "The file no longer exists.")) from error
         return OutgoingFile(file.name, file.media_type, file.size, lambda: files.read(file))
 
     def _list_buttons(self, part: DeliveryPart) -> tuple[Button, ...]:

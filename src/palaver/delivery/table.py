@@ -17,7 +17,7 @@ from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, PersonId, new_delivery_id
 from palaver.core.text import make_storable
-from palaver.core.texts import chat_language, load_text, store_text, translate
+from palaver.core.texts import chat_language, load_text, say, store_text, translate
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries, log_table as events
 from palaver.sessions.delivery import (
@@ -36,9 +36,6 @@ from palaver.sessions.events import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-
-_UNREACHABLE = "This address can no longer be reached: {reason}"
 
 
 # -- parts --------------------------------------------------------------------------------------------------
@@ -220,7 +217,7 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
     delivery_id, language = new_delivery_id(), chat_language.name
     buttons = [[translate(button.label, language), button.data] for button in new.buttons]
     reason = fetch_value(tx, "SELECT reason FROM dead_target WHERE address = $1", new.address)
-    error = None if reason is None else _UNREACHABLE.format(reason=reason)
+    error = None if reason is None else _store_unreachable(reason)
     tx.execute(
         "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
         " account, attachment_ids, buttons, message_seq, due_at, error, ended_at)"
@@ -384,12 +381,13 @@ def _make_postponed_params(now: int, account: AccountKey) -> tuple[str, str, int
 
 def mark_target_dead(tx: Transaction, address: str, reason: str, now: int) -> int:
     """Record that an address cannot be reached, and fail everything that waits for it; return how many."""
+    stored_reason = make_storable(store_text(reason))
     tx.lock_name(address)
     tx.execute(
         "INSERT INTO dead_target (address, reason, marked_at) VALUES ($1, $2, $3)"
         " ON CONFLICT (address) DO UPDATE SET reason = excluded.reason, marked_at = excluded.marked_at",
         address,
-        make_storable(str(reason)),
+        stored_reason,
         now,
     )
     return tx.execute(
@@ -398,8 +396,15 @@ def mark_target_dead(tx: Transaction, address: str, reason: str, now: int) -> in
         " WHERE address = $1 AND state IN ('pending', 'sending') AND state = 'pending'",
         address,
         now,
-        _UNREACHABLE.format(reason=make_storable(reason)),
+        _store_unreachable(stored_reason),
     )
+
+
+def _store_unreachable(stored_reason: str) -> str:
+    text = say(
+        "delivery.unreachable", "This address can no longer be reached: {reason}", reason=load_text(stored_reason)
+    )
+    return store_text(text)
 
 
 def mark_target_alive(tx: Transaction, address: str) -> None:

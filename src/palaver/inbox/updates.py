@@ -198,7 +198,9 @@ MAX_EMOJI_CHARS: Final = 64
 MAX_NAMED_MEMBERS: Final = 20
 _RERUN_OFFER: Final = say("edit.offer", "You edited your message. Send /retry to answer the edited message.")
 _DELETED: Final = "The message was deleted before it was answered."
-_REMOVED: Final = "Palaver's account was removed from this chat. Add it again to get messages there."
+_REMOVED: Final = say(
+    "chat.account_removed", "Palaver's account was removed from this chat. Add it again to get messages there."
+)
 _IGNORED: Final = Receipt(outcome=Outcome.IGNORED)
 _RECORDED: Final = Receipt(outcome=Outcome.RECORDED)
 

@@ -197,5 +197,5 @@ def list_run_lines(run: JobRun) -> list[tuple[str, str]]:
 
 
 def _describe_delivery(delivery: DeliveryStatus) -> str:
-    error = f" ({delivery.error})" if delivery.error else ""
+    error = join_texts("", (" (", delivery.error, ")")) if delivery.error else ""
     return f"{delivery.target}: " + _DELIVERY_WORDS[delivery.state] + error

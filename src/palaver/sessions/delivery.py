@@ -27,9 +27,11 @@ from palaver.core.errors import (
     InvalidInput,
     SendRejected,
     SendRetryable,
+    SendUncertain,
     TargetUnreachable,
 )
 from palaver.core.source import Platform, SessionSource
+from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from palaver.core.ids import DeliveryId, SessionId, TurnId
@@ -183,6 +185,13 @@ class DeliveryStatus:
     created_at: datetime  # the time of the answer or message itself: both are stored together
     ended_at: datetime | None
     target: str  # where it goes, as `sessions/targets.py` writes it
+
+
+def make_unexpected_error(error: Exception) -> SendUncertain:
+    """Return what an error that no adapter should raise means: the message may have arrived."""
+    return SendUncertain(
+        say("delivery.unexpected_error", "Unexpected error while sending ({error}).", error=type(error).__name__)
+    )
 
 
 def compute_retry_delay(

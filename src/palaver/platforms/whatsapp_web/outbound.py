@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
+from palaver.core.texts import say
 from palaver.platforms.whatsapp_web.inbound import expand_jid
 from palaver.platforms.whatsapp_web.protocol import ErrorKind, RequestError
 
@@ -56,13 +57,19 @@ def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> 
     """
     match error.kind:
         case ErrorKind.RATE_LIMITED:
-            text = "WhatsApp asks to send less."
+            text = say("whatsapp_web.asks_less", "WhatsApp asks to send less.")
             return SendRetryable(text, retry_after=RATE_LIMIT_SECONDS, whole_account=True)
         case ErrorKind.UNREACHABLE:
-            return TargetUnreachable(f"Nothing can be sent to this chat. {error.text}")
+            return TargetUnreachable(
+                say("whatsapp_web.chat_closed", "Nothing can be sent to this chat. {reason}", reason=error.text)
+            )
         case ErrorKind.REFUSED | ErrorKind.TOO_LARGE:
-            return SendRejected(f"WhatsApp has refused the message. {error.text}")
+            return SendRejected(
+                say("whatsapp_web.message_refused", "WhatsApp has refused the message. {reason}", reason=error.text)
+            )
         case ErrorKind.UNCERTAIN if not is_repeatable:
-            return SendUncertain(f"WhatsApp did not confirm the message. {error.text}")
+            return SendUncertain(
+                say("whatsapp_web.not_confirmed", "WhatsApp did not confirm the message. {reason}", reason=error.text)
+            )
         case _:
             return SendRetryable(error.text)

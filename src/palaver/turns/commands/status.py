@@ -398,8 +398,8 @@ def _describe_delivery_problems(context: CommandContext, row: SessionRow) -> Ite
     for delivery in delivery_queries.list_for_session(context.tx, row.no, MAX_RECENT_EVENTS):
         if delivery.state in _DELIVERY_PROBLEMS:
             text = format_age(delivery.created_at, context.now) + ": " + quote_text(delivery.content, 40)
-            error = f" ({escape_markdown(delivery.error, MAX_REASON_CHARS)})" if delivery.error else ""
-            yield text + " " + _DELIVERY_PROBLEMS[delivery.state] + error
+            error = delivery.error and join_texts("", (" (", escape_markdown(delivery.error, MAX_REASON_CHARS), ")"))
+            yield text + " " + _DELIVERY_PROBLEMS[delivery.state] + (error or "")
 
 
 # ---- the commands ------------------------------------------------------------------------------------------
