@@ -287,8 +287,9 @@ async def test_a_mail_that_breaks_the_reader_does_not_stop_the_others(
 async def test_a_mail_that_the_server_cannot_read_is_tried_again_and_then_passed_over(
     server: MailServer, make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inbox, adapter = MemoryInbox(), make_adapter()
-    async with connect_adapter(adapter, inbox):
+    """Each connection has an adapter of its own."""
+    inbox = MemoryInbox()
+    async with connect_adapter(make_adapter(), inbox):
         pass
     await server.say("damaged on the disk of the server")
     await server.say("fine")
@@ -302,8 +303,8 @@ async def test_a_mail_that_the_server_cannot_read_is_tried_again_and_then_passed
     monkeypatch.setattr(imap.ImapConnection, "fetch", refuse_first)
     for _ in range(MAX_FETCH_ATTEMPTS - 1):
         with pytest.raises(ConnectionLost, match="SERVERBUG"):
-            await adapter.run(MemoryLink(inbox))
-    async with connect_adapter(adapter, inbox):
+            await make_adapter().run(MemoryLink(inbox))
+    async with connect_adapter(make_adapter(), inbox):
         await wait_for_texts(inbox, "fine")
 
 

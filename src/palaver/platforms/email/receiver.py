@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 IDLE_SECONDS: Final = 240.0  # then the command is renewed: servers end it after 29 minutes, routers much earlier
 MAX_FETCH_ATTEMPTS: Final = 3  # for a mail that the server refuses to give out, in as many connections
+REFUSED_CURSOR: Final = "refused"  # that mail, and how often it was refused
 BUSY_SECONDS: Final = 1.0  # between two looks while files are downloaded
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DATE_SLACK_SECONDS: Final = 2 * 86400  # that the clock of a sender may be wrong
@@ -67,7 +68,6 @@ class MailReceiver:
         self._settings = settings
         self._client = client
         self._position = Position(0, 0, 0)
-        self._refused_fetches: tuple[int, int] = (0, 0)  # the mail that the server refuses to give out, and how often
         self.threads = ThreadCache()
         self.unverified_count = 0  # mails that were not read because their senders are not verified
         self.last_refusal = ""  # why the last of them was not read
@@ -113,7 +113,7 @@ class MailReceiver:
         last = self._position.uid
         for uid in await connection.search(f"UID {last + 1}:*".encode()):
             if uid > last:  # a server names the last mail even if there is no new one
-                await self._receive(connection, uid, intake)
+                await self._receive(connection, uid, intake, link)
                 link.report_connected()
 
     async def _recheck(self, connection: ImapConnection, intake: Intake, link: AccountLink) -> None:
@@ -123,13 +123,13 @@ class MailReceiver:
         criteria = f"UID {first}:{last} SINCE {day.day}-{_MONTHS[day.month - 1]}-{day.year}"
         for uid in await connection.search(criteria.encode()):
             if first <= uid <= last:
-                await self._receive(connection, uid, intake)
+                await self._receive(connection, uid, intake, link)
                 link.report_connected()
         self._position = replace(self._position, uid=last)
         await intake.save_cursor(Cursor(str(self._position)))
 
-    async def _receive(self, connection: ImapConnection, uid: int, intake: Intake) -> None:
-        data = await self._fetch_header(connection, uid)
+    async def _receive(self, connection: ImapConnection, uid: int, intake: Intake, link: AccountLink) -> None:
+        data = await self._fetch_header(connection, uid, link)
         raw_header = data.get("BODY[HEADER]")
         received_at = _parse_time(data.get("INTERNALDATE"))
         inbound = None
@@ -144,16 +144,25 @@ class MailReceiver:
         else:
             await intake.accept(inbound, cursor=cursor)
 
-    async def _fetch_header(self, connection: ImapConnection, uid: int) -> dict[str, Token]:
+    async def _fetch_header(self, connection: ImapConnection, uid: int, link: AccountLink) -> dict[str, Token]:
         try:
             return await connection.fetch(uid, f"INTERNALDATE BODY.PEEK[HEADER]<0.{MAX_HEADER_BYTES}>")
         except ImapRefused as error:
-            refused_uid, count = self._refused_fetches
-            self._refused_fetches = uid, count + 1 if uid == refused_uid else 1
-            if self._refused_fetches[1] < MAX_FETCH_ATTEMPTS:
-                raise  # otherwise it is passed over: a mail must not keep all others away
+            if not await self._should_pass_over(uid, link):
+                raise
             log.warning("email_passed_over", extra={"uid": uid, "reason": str(error)})
             return {}
+
+    async def _should_pass_over(self, uid: int, link: AccountLink) -> bool:
+        """Count a refusal, and return whether it was the last attempt: a mail must not keep all others away.
+
+        The count is stored: the next attempt is one of another connection, or of another process.
+        """
+        mail = f"{self._position.uid_validity}:{uid}"
+        refused_mail, _, count = (await link.load_cursor(REFUSED_CURSOR) or "").rpartition(":")
+        attempts = int(count) + 1 if refused_mail == mail else 1
+        await link.save_cursor(Cursor(f"{mail}:{attempts}", REFUSED_CURSOR))
+        return attempts >= MAX_FETCH_ATTEMPTS
 
     async def _read_mail_safely(
         self, connection: ImapConnection, uid: int, raw_header: bytes, received_at: int
