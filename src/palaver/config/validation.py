@@ -234,7 +234,7 @@ def _find_missing_profiles(file: ConfigFile) -> Iterator[KeyProblem]:
     """Yield a problem for each budget of a profile that the settings do not have."""
     for name in file.budgets.profiles:
         if name not in file.profiles:
-            suggestion = _suggest_name(name, list(file.profiles) or ["none"])
+            suggestion = suggest_name(name, list(file.profiles) or ["none"])
             yield (
                 ("budgets", "profiles", name),
                 say(
@@ -287,7 +287,7 @@ def _describe_error(error: Mapping[str, Any]) -> str:
 def _describe_invalid_name(path: KeyPath, allowed: object) -> str:
     known = _KNOWN_NAMES.get(path[0]) if len(path) == 3 else None  # deeper: the name of an account
     return (
-        say("settings.unknown_name", "unknown name ({suggestion})", suggestion=_suggest_name(str(path[-2]), known))
+        say("settings.unknown_name", "unknown name ({suggestion})", suggestion=suggest_name(str(path[-2]), known))
         if known
         else say("settings.name_not_valid", "this name is not valid ({allowed})", allowed=allowed)
     )
@@ -305,10 +305,11 @@ def _describe_unknown_key(path: KeyPath) -> str:
     if in_other_sections and not difflib.get_close_matches(key, in_section):
         shortest = min(in_other_sections, key=lambda known: known.count("."))
         return f"unknown key (did you mean {shortest}?)"
-    return say("settings.unknown_key", "unknown key ({suggestion})", suggestion=_suggest_name(key, sorted(in_section)))
+    return say("settings.unknown_key", "unknown key ({suggestion})", suggestion=suggest_name(key, sorted(in_section)))
 
 
-def _suggest_name(name: str, known: Sequence[str]) -> str:
+def suggest_name(name: str, known: Sequence[str]) -> str:
+    """Return the closest of the known names, or all of them."""
     close = difflib.get_close_matches(name.lower(), known, n=1)
     return (
         say("settings.did_you_mean", "did you mean {name}?", name=close[0])

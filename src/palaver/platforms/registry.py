@@ -11,7 +11,6 @@ import hashlib
 import importlib
 import logging
 import re
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +19,7 @@ from pydantic import SecretStr, ValidationError
 
 from palaver.config import AccountEntry, Settings
 from palaver.config.layers import SettingProblem, make_exposure_problem
+from palaver.config.validation import suggest_name
 from palaver.core.errors import AccountRefused
 from palaver.core.source import BUILT_IN_PLATFORMS, Platform
 from palaver.core.texts import join_texts, name_text, read_message, say
@@ -27,7 +27,7 @@ from palaver.gateway.account_link import ConfiguredAccount, hide_values
 from palaver.platforms.manifest import ENTRY_POINT_GROUP, AccountPlace, AccountSettings, PlatformManifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
     from palaver.config.settings import FixedLayers
     from palaver.delivery.adapter import Adapter
@@ -44,12 +44,12 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def load_manifests(points: Iterable[EntryPoint] | None = None) -> dict[Platform, PlatformManifest]:
+def load_manifests(points: Iterable[EntryPoint] | None = None) -> dict[str, PlatformManifest]:
     """Load the manifests of all platforms that installed packages provide, built-in ones in the same way.
 
     A package that cannot be loaded is logged and left out.
     """
-    manifests: dict[Platform, PlatformManifest] = {}
+    manifests: dict[str, PlatformManifest] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP) if points is None else points:
         fields = {"entry_point": point.name, "package": None if point.dist is None else point.dist.name}
         try:
@@ -67,14 +67,14 @@ def load_manifests(points: Iterable[EntryPoint] | None = None) -> dict[Platform,
 
 
 def list_configured_accounts(
-    settings: Settings, environ: Mapping[str, str], manifests: Mapping[Platform, PlatformManifest]
+    settings: Settings, environ: Mapping[str, str], manifests: Mapping[str, PlatformManifest]
 ) -> list[ConfiguredAccount]:
     """Return the accounts that config.yaml and the environment set up, whether or not their settings are valid."""
     chat_platforms = frozenset(settings.gateway.chat_platforms)
     entries = {(entry.platform, entry.name): entry for entry in settings.accounts if entry.platform in chat_platforms}
-    for platform, manifest in manifests.items():
-        if platform not in settings.disabled_platforms and _read_variables(manifest, environ):
-            entries.setdefault((platform, ""), AccountEntry(platform=platform, name=""))
+    for manifest in manifests.values():
+        if manifest.platform not in settings.disabled_platforms and _read_variables(manifest, environ):
+            entries.setdefault((manifest.platform, ""), AccountEntry(platform=manifest.platform, name=""))
     return [
         configure_account(entry, environ, settings, manifests.get(entry.platform))
         for _, entry in sorted(entries.items())
@@ -93,9 +93,9 @@ def configure_account(
     exposure = _find_exposure(entry, manifest, variables, settings.fixed_layers)
     if exposure is not None:
         return _refuse(entry, exposure.message, secrets, exposure.path)
-    missing = _find_missing_module(manifest)
+    missing = describe_missing_package(manifest)
     if missing is not None:
-        return _refuse(entry, _describe_missing_module(manifest, missing), secrets)
+        return _refuse(entry, missing, secrets)
     try:
         account_settings = manifest.settings.model_validate(values)
     except ValidationError as errors:
@@ -145,18 +145,24 @@ def _refuse(
 ) -> ConfiguredAccount:
     """Return an account that cannot be connected, because of a setting or as such; whatever tries is told why."""
 
-    async def create() -> Adapter:
-        raise AccountRefused(problem)
-
     return ConfiguredAccount(
         platform=entry.platform,
         account=entry.name,
-        create=create,
+        create=make_refusal(problem),
         problem=problem,
         problem_path=path,
         secrets=secrets,
         fingerprint=problem,
     )
+
+
+def make_refusal(problem: str) -> Callable[[], Awaitable[Adapter]]:
+    """Return the function that creates the adapter of an account which cannot be connected."""
+
+    async def create() -> Adapter:
+        raise AccountRefused(problem)
+
+    return create
 
 
 def _compute_fingerprint(values: Mapping[str, object], place: AccountPlace) -> str:
@@ -253,13 +259,7 @@ def _describe_problem(
                 )
             return say("settings.required", "{key} is required. Set it in the settings.", key=key)
         case "extra_forbidden":
-            known = sorted(manifest.settings.model_fields)
-            close = get_close_matches(name, known, n=1)
-            hint = (
-                say("settings.did_you_mean", "did you mean {name}?", name=close[0])
-                if close
-                else say("settings.known_names", "known: {names}", names=", ".join(known))
-            )
+            hint = suggest_name(name, sorted(manifest.settings.model_fields))
             unknown = f"{entry.settings_key}.{name if name.isidentifier() else '…'}"
             return say(
                 "settings.unknown_field", "{key} is an unknown key ({suggestion}).", key=unknown, suggestion=hint
@@ -309,21 +309,17 @@ def _name_source(setting: str, entry: AccountEntry, manifest: PlatformManifest, 
     return variable or f"{entry.settings_key}.{setting}"
 
 
-def _find_missing_module(manifest: PlatformManifest) -> str | None:
-    for name in manifest.modules:
-        try:
-            spec = find_spec(name)
-        except (ImportError, ValueError):
-            spec = None
-        if spec is None:
-            return name
-    return None
-
-
 def describe_missing_package(manifest: PlatformManifest) -> str | None:
     """Return which package has to be installed before a platform can be connected; None if it can be."""
-    missing = _find_missing_module(manifest)
+    missing = next((name for name in manifest.modules if not _is_installed(name)), None)
     return None if missing is None else _describe_missing_module(manifest, missing)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _describe_missing_module(manifest: PlatformManifest, module: str) -> str:

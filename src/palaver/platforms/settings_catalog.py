@@ -13,7 +13,7 @@ from palaver.config import AccountEntry, Settings
 from palaver.config.form_fields import ValueHint
 from palaver.config.layers import SettingProblem
 from palaver.config.setting_names import name_field
-from palaver.core.errors import AccountRefused, NotFound
+from palaver.core.errors import NotFound
 from palaver.core.texts import join_texts, name_text
 from palaver.settings.overview import PlatformField, PlatformForm
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from palaver.config.setting_templates import SettingPath
-    from palaver.core.source import Platform
-    from palaver.delivery.adapter import Adapter
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.platforms.manifest import PlatformManifest
 
@@ -37,10 +35,6 @@ class InstalledPlatforms:
 
     @cached_property
     def _manifests(self) -> Mapping[str, PlatformManifest]:
-        return {str(platform): manifest for platform, manifest in self._manifest_by_platform.items()}
-
-    @cached_property
-    def _manifest_by_platform(self) -> Mapping[Platform, PlatformManifest]:
         from palaver.platforms.registry import load_manifests
 
         return load_manifests()
@@ -111,7 +105,7 @@ class InstalledPlatforms:
     def _list_accounts(self, settings: Settings) -> list[ConfiguredAccount]:
         from palaver.platforms.registry import list_configured_accounts
 
-        return list_configured_accounts(settings, self._environ, self._manifest_by_platform)
+        return list_configured_accounts(settings, self._environ, self._manifests)
 
 
 def _refuse_unreadable(account: ConfiguredAccount, unreadable: Mapping[SettingPath, str]) -> ConfiguredAccount:
@@ -119,12 +113,10 @@ def _refuse_unreadable(account: ConfiguredAccount, unreadable: Mapping[SettingPa
     texts = [f"{'.'.join(path)}: " + text for path, text in unreadable.items() if path[:-1] == (*prefix, "settings")]
     if not texts:
         return account
+    from palaver.platforms.registry import make_refusal
+
     problem = join_texts(" ", texts)
-
-    async def create() -> Adapter:
-        raise AccountRefused(problem)
-
-    return replace(account, problem=problem, create=create)
+    return replace(account, problem=problem, create=make_refusal(problem))
 
 
 # -- forms --------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_the_webhook_secret_is_given_or_derived_from_the_token() -> None:
 
 
 @pytest.fixture
-def manifests() -> dict[Platform, PlatformManifest]:
+def manifests() -> dict[str, PlatformManifest]:
     """The manifest, loaded through the entry point that the package declares."""
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     value = project["entry-points"][ENTRY_POINT_GROUP]["telegram"]
@@ -72,7 +72,7 @@ def manifests() -> dict[Platform, PlatformManifest]:
 
 
 async def test_a_token_in_the_environment_is_all_that_is_needed(
-    tmp_path: Path, manifests: dict[Platform, PlatformManifest]
+    tmp_path: Path, manifests: dict[str, PlatformManifest]
 ) -> None:
     environ = {"TELEGRAM_BOT_TOKEN": TOKEN}
     [account] = list_configured_accounts(load_settings(environ, tmp_path), environ, manifests)
@@ -83,7 +83,7 @@ async def test_a_token_in_the_environment_is_all_that_is_needed(
 
 
 def test_a_placeholder_turns_off_the_account_and_says_where_it_is(
-    tmp_path: Path, manifests: dict[Platform, PlatformManifest]
+    tmp_path: Path, manifests: dict[str, PlatformManifest]
 ) -> None:
     environ = {"TELEGRAM_BOT_TOKEN": "123456:ABC..."}
     [account] = list_configured_accounts(load_settings(environ, tmp_path), environ, manifests)
