@@ -9,10 +9,9 @@ import pytest
 
 from palaver.core.errors import SendRejected
 from palaver.core.source import Platform
-from palaver.platforms.signal.formatting import MessageBody, format_markdown
 from palaver.platforms.signal.inbound import MessageRef, build_target, parse_message_id
 from palaver.platforms.signal.manifest import MAX_MESSAGE_BYTES
-from palaver.platforms.signal.outbound import build_quote, render_markdown
+from palaver.platforms.signal.outbound import MessageBody, build_quote, format_markdown, render_markdown
 from palaver.sessions.delivery import Address
 
 from .signal_server import ADA, GROUP

@@ -99,15 +99,18 @@ class MatrixClient:
         read_seconds: float = REQUEST_SECONDS,
     ) -> Mapping[str, Any]:
         """Make one request with JSON, and return the answer."""
+        return await self._request(
+            method,
+            path,
+            params=query,
+            content=None if body is None else json.dumps(body).encode(),
+            headers=self._build_headers("application/json"),
+            timeout=httpx2.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS, read=read_seconds),
+        )
+
+    async def _request(self, method: str, path: str, **options: Any) -> Mapping[str, Any]:
         try:
-            response = await self._http.request(
-                method,
-                self.homeserver + path,
-                params=query,
-                content=None if body is None else json.dumps(body).encode(),
-                headers=self._build_headers("application/json"),
-                timeout=httpx2.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS, read=read_seconds),
-            )
+            response = await self._http.request(method, self.homeserver + path, **options)
         except httpx2.RequestError as error:
             raise _make_failure(error) from error
         return await _read_answer(response.status_code, response.content)
@@ -225,18 +228,14 @@ class MatrixClient:
 
     async def upload(self, chunks: AsyncIterator[bytes], *, size: int, media_type: str, name: str) -> str:
         """Upload a file and return its `mxc://` address."""
-        headers = self._build_headers(media_type) | {"Content-Length": str(size)}
-        try:
-            response = await self._http.post(
-                f"{self.homeserver}/_matrix/media/v3/upload",
-                params={"filename": name},
-                content=chunks,
-                headers=headers,
-                timeout=httpx2.Timeout(TRANSFER_SECONDS, connect=CONNECT_SECONDS),
-            )
-        except httpx2.RequestError as error:
-            raise _make_failure(error) from error
-        answer = await _read_answer(response.status_code, response.content)
+        answer = await self._request(
+            "POST",
+            "/_matrix/media/v3/upload",
+            params={"filename": name},
+            content=chunks,
+            headers=self._build_headers(media_type) | {"Content-Length": str(size)},
+            timeout=httpx2.Timeout(TRANSFER_SECONDS, connect=CONNECT_SECONDS),
+        )
         return read_text(answer.get("content_uri")) or ""
 
     async def download(self, file: FileReference) -> AsyncIterator[bytes]:
@@ -279,16 +278,10 @@ def _quote(part: str) -> str:
 def to_delivery_error(error: RequestError) -> DeliveryError:
     """Return what the failure of a send means for the message."""
     if not isinstance(error, RequestRefused):
-        broken = SendUncertain(
-            say("matrix.connection_homeserver_broke", "The connection to the homeserver broke: {reason}", reason=error)
+        broke = say(
+            "matrix.connection_homeserver_broke", "The connection to the homeserver broke: {reason}", reason=error
         )
-        return (
-            broken
-            if error.may_have_arrived
-            else SendRetryable(
-                say("matrix.homeserver_cant_reached", "The homeserver can't be reached: {reason}", reason=error)
-            )
-        )
+        return SendUncertain(broke) if error.may_have_arrived else SendRetryable(_describe_outage(error))
     if error.is_rate_limit:
         return SendRetryable(
             "The homeserver asks us to send more slowly.", retry_after=error.retry_after, whole_account=True
@@ -298,7 +291,7 @@ def to_delivery_error(error: RequestError) -> DeliveryError:
             "The homeserver no longer accepts the access token.", retry_after=TOKEN_RETRY_SECONDS, whole_account=True
         )
     if error.may_have_arrived:
-        return SendUncertain(say("matrix.homeserver_problem", "The homeserver has a problem: {reason}", reason=error))
+        return SendUncertain(_describe_outage(error))
     if error.code == "M_NOT_FOUND":
         return TargetUnreachable(
             say(
@@ -314,11 +307,7 @@ def to_delivery_error(error: RequestError) -> DeliveryError:
 
 def to_platform_error(error: RequestError) -> PlatformError:
     """Return what the failure of a request means for the account."""
-    if not isinstance(error, RequestRefused):
-        return ConnectionLost(
-            say("matrix.homeserver_cant_reached", "The homeserver can't be reached: {reason}", reason=error)
-        )
-    if error.is_bad_token:
+    if isinstance(error, RequestRefused) and error.is_bad_token:
         return AccountRefused(
             say(
                 "matrix.token_refused",
@@ -327,4 +316,10 @@ def to_platform_error(error: RequestError) -> PlatformError:
                 reason=error.explanation,
             )
         )
-    return ConnectionLost(say("matrix.homeserver_problem", "The homeserver has a problem: {reason}", reason=error))
+    return ConnectionLost(_describe_outage(error))
+
+
+def _describe_outage(error: RequestError) -> str:
+    if isinstance(error, RequestRefused):
+        return say("matrix.homeserver_problem", "The homeserver has a problem: {reason}", reason=error)
+    return say("matrix.homeserver_cant_reached", "The homeserver can't be reached: {reason}", reason=error)

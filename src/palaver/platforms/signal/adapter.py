@@ -36,11 +36,10 @@ from palaver.platforms.signal.client import (
     read_pid,
     read_version,
 )
-from palaver.platforms.signal.formatting import MessageBody
 from palaver.platforms.signal.inbound import MessageRef, build_target, parse_message_id
 from palaver.platforms.signal.linking import LinkedAccount, describe_account, link_device, read_account
 from palaver.platforms.signal.manifest import CAPABILITIES, SignalSettings
-from palaver.platforms.signal.outbound import build_quote, render_markdown
+from palaver.platforms.signal.outbound import MessageBody, build_quote, render_markdown
 from palaver.platforms.signal.receiver import AdapterState, Receiver, Spool, SpoolPosition
 
 if TYPE_CHECKING:

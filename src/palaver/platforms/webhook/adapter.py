@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, SendUncertain, TargetUnreachable
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.core.texts import join_texts, say
+from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage, WebhookRequest, WebhookResponse
 from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.platforms.common.failures import make_unreachable_error, parse_retry_after
@@ -85,16 +85,10 @@ def find_error(status: int, retry_after: float | None, host: str) -> DeliveryErr
         return SendUncertain(answer)
     if status >= 500 or status in {408, 425}:
         return SendRetryable(answer, retry_after=retry_after)
-    return _make_refusal(status, answer)
-
-
-def _make_refusal(status: int, answer: str) -> SendRejected:
     if status == 410:
-        hint = say("webhook.gone", "It takes no more answers for this conversation.")
-        return TargetUnreachable(join_texts(" ", (answer, hint)))
+        return TargetUnreachable(answer + " " + say("webhook.gone", "It takes no more answers for this conversation."))
     if status < 400:
-        hint = say("webhook.redirected", "Redirects are not followed: set the final address as url.")
-        return SendRejected(join_texts(" ", (answer, hint)))
+        answer += " " + say("webhook.redirected", "Redirects are not followed: set the final address as url.")
     return SendRejected(answer)
 
 
