@@ -36,7 +36,7 @@ def make_entries(kinds: list[str]) -> list[ImportedEntry]:
 @given(kinds=st.lists(st.sampled_from(["visible", "hidden", "summary"]), max_size=30))
 def test_the_rows_so_far_are_those_that_the_progress_means(kinds: list[str]) -> None:
     log, entries = make_log(), make_entries(kinds)
-    rows = log.take_first_rows()
+    rows = [log.first_row]
     for entry in entries:
         rows += log.add(entry)[0]
         progress = log.progress

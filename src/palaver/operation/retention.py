@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, to_micros
-from palaver.core.engines.base import Read, Transaction, Write
+from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, StoreBusy
 from palaver.core.texts import say
 from palaver.jobs.table import ALL_PIECES
@@ -165,27 +165,10 @@ class Retention:
         return report
 
     async def _iterate_old(self, before: int, platform: str | None = None) -> AsyncIterator[OldSession]:
-        """Yield the conversations that may be deleted; among all, those that were unused for longest come first."""
-        streams = [self._iterate_list(before, platform, is_archived=is_archived) for is_archived in (False, True)]
-        heads = [await anext(stream, None) for stream in streams]
-        while any(head is not None for head in heads):
-            index = min(
-                (number for number, head in enumerate(heads) if head is not None),
-                key=lambda number: heads[number].position,  # type: ignore[union-attr]
-            )
-            head = heads[index]
-            if head is not None:
-                yield head
-            heads[index] = await anext(streams[index], None)
-
-    async def _iterate_list(self, before: int, platform: str | None, *, is_archived: bool) -> AsyncIterator[OldSession]:
+        """Yield the conversations that may be deleted, those that were unused for longest first."""
         position: Position | None = retention.START
         while position is not None:
-            start = position
-
-            def read(tx: Transaction, start: Position = start) -> tuple[list[OldSession], Position | None]:
-                return retention.list_old(tx, before, start, ROWS_PER_READ, is_archived=is_archived, platform=platform)
-
+            read = partial(retention.list_old, before=before, after=position, limit=ROWS_PER_READ, platform=platform)
             found, position = await self._engine.arun(Read(read))
             for session in found:
                 if self._store.get_busy_since(session.id) is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from palaver.core.engines.base import Transaction, fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.sessions import deletion_table as session_deletion, table as sessions
 
 _ROW_BYTES: Final = 100  # of an entry of a log, besides its texts
@@ -28,10 +28,7 @@ _IS_UNUSED = f"""s.pinned_at IS NULL AND s.active_at < $1 AND {_LAST_ACTIVITY} <
     AND NOT EXISTS (SELECT 1 FROM memory_turn m WHERE m.session_no = s.no AND m.ended_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM imported_item i WHERE i.session_id = s.id AND i.imported_at >= $1)"""
 # Two ranges of two indexes: conversations that are archived are not exempt.
-_IS_LISTED = {
-    False: "s.active_at IS NOT NULL AND s.archived_at IS NULL",
-    True: "s.active_at IS NOT NULL AND s.archived_at IS NOT NULL",
-}
+_RANGES = ("s.archived_at IS NULL", "s.archived_at IS NOT NULL")
 
 
 class Position(NamedTuple):
@@ -58,32 +55,29 @@ class OldSession:
 
 
 def list_old(
-    tx: Transaction, before: int, after: Position, limit: int, *, is_archived: bool, platform: str | None = None
+    tx: Transaction, before: int, after: Position, limit: int, platform: str | None = None
 ) -> tuple[list[OldSession], Position | None]:
     """Return the next conversations without activity since `before` that may be deleted, the oldest first.
 
-    Also returns where to go on; None at the end. It reads `limit` rows of the index, however many of them are exempt.
+    Also returns where to go on; None at the end. It reads `limit` rows of each index, however many of them are exempt.
     """
-    rows = tx.fetch_all(
-        f"SELECT s.active_at, s.no, s.id, s.message_count, s.platform, CASE WHEN {_IS_UNUSED} THEN 1 ELSE 0 END"
-        f" FROM session s WHERE {_IS_LISTED[is_archived]} AND s.active_at < $1 AND s.active_at >= $2"
-        " AND (s.active_at > $2 OR s.no > $3) ORDER BY s.active_at, s.no LIMIT $4",
-        before,
-        *after,
-        limit,
-    )
+    rows: list[Row] = []
+    for is_in_range in _RANGES:
+        rows += tx.fetch_all(
+            f"SELECT s.active_at, s.no, s.id, s.message_count, s.platform, CASE WHEN {_IS_UNUSED} THEN 1 ELSE 0 END"
+            f" FROM session s WHERE s.active_at IS NOT NULL AND {is_in_range} AND s.active_at < $1"
+            " AND s.active_at >= $2 AND (s.active_at > $2 OR s.no > $3) ORDER BY s.active_at, s.no LIMIT $4",
+            before,
+            *after,
+            limit,
+        )
+    rows = sorted(rows)[:limit]
     old = [
         OldSession(Position(active_at, no), session_id, count)
         for active_at, no, session_id, count, its_platform, is_unused in rows
         if is_unused and platform in (None, its_platform)
     ]
     return old, Position(rows[-1][0], rows[-1][1]) if len(rows) == limit else None
-
-
-def has_old(tx: Transaction, before: int) -> bool:
-    """Return whether there is a conversation without activity since a moment, exempt or not."""
-    select = "SELECT 1 FROM session s WHERE {} AND s.active_at < $1 LIMIT 1"
-    return any(tx.fetch_one(select.format(condition), before) is not None for condition in _IS_LISTED.values())
 
 
 def delete_if_unused(tx: Transaction, session_no: int, before: int) -> bool:

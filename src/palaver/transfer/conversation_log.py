@@ -72,7 +72,7 @@ class ConversationLog:
         self._preview_text = ""  # of the last message that has one
         self._hidden: list[tuple[Any, ...]] = []  # rows that wait for the number of the event that hides them
         self._progress: LogProgress | None = None  # before the messages in `_hidden`
-        self._first_rows = [self._make_event(EventKind.STARTED, started_at, started_facts)]
+        self.first_row = self._make_event(EventKind.STARTED, started_at, started_facts)
 
     @property
     def digest(self) -> str:
@@ -95,11 +95,6 @@ class ConversationLog:
         """Go on after an event of a conversation that is here already, and may have more events than were imported."""
         self._close_hidden()
         self.counters.last_seq = last_seq
-
-    def take_first_rows(self) -> list[EventRow]:
-        """Return the rows before the first entry."""
-        rows, self._first_rows = self._first_rows, []
-        return rows
 
     def add(
         self,

@@ -201,7 +201,7 @@ class ConversationWriter:
                 lambda tx, batch: batch.set_session(session_id, import_rows.find_session_no(tx, session_id))
             )
             self._has_started = True
-        self._rows = self._log.take_first_rows()
+        self._rows = [self._log.first_row]
         for index, entry in enumerate(self._read_entries()):
             if self._run.is_dry_run or index < skipped:
                 self._skip_entry(entry, last_seq)

@@ -10,14 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.engines.base import Engine, Read, Transaction
-from palaver.core.errors import PalaverError
 from palaver.core.fair_slots import FairSlots
-from palaver.media import table as attachments
-from palaver.sessions import table as sessions
 from palaver.sessions.export import (
     EXPORT_FORMAT,
     DocumentEntry,
@@ -27,17 +23,16 @@ from palaver.sessions.export import (
     iterate_markdown,
 )
 from palaver.transfer.exporter import ExportScope, export_records
-from palaver.transfer.html_export import iterate_html
+from palaver.transfer.html_export import ConversationImages, iterate_html
 from palaver.transfer.own_format import format_lines, keep_visible_records
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from palaver.core.ids import SessionId
     from palaver.media.attachments import Attachments
     from palaver.people.model import Principal
+    from palaver.sessions.events import Event
     from palaver.sessions.model import Session
-    from palaver.sessions.speech import Attachment
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView
 
@@ -46,27 +41,6 @@ MAX_CONCURRENT_CHUNKS: Final = 4  # one of each person
 CHUNK_CHARS: Final = 64 * 1024
 MAX_NAME_CHARS: Final = 50  # a file system takes 255 bytes
 _NOT_IN_NAMES = re.compile(r"[^\w-]+")
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationImages:
-    """The images of one conversation, for its HTML document. The caller has checked the access to the conversation."""
-
-    engine: Engine
-    files: Attachments
-    session_id: SessionId
-
-    def find_images(self, attachment_ids: Sequence[str]) -> Mapping[str, Attachment]:
-        def run(tx: Transaction) -> list[Attachment]:
-            return attachments.list_used_in_session(tx, sessions.get_no(tx, self.session_id), attachment_ids)
-
-        return {file.id: file for file in self.engine.run(Read(run)) if file.can_show_inline}
-
-    def read_image(self, image: Attachment) -> bytes | None:
-        try:
-            return self.files.get_path(image).read_bytes()
-        except (PalaverError, OSError):  # deleted meanwhile: its name is shown instead
-            return None
 
 
 class Documents:
@@ -128,15 +102,10 @@ def iterate_json(view: SessionView, session: Session) -> Iterator[str]:
     last_seq = view.summaries.get(session.id).last_seq
     fields = json.dumps({"format": EXPORT_FORMAT, **session.to_dict()}, ensure_ascii=False, indent=2)
     yield fields.removesuffix("\n}") + ',\n  "events": ['
-    after, separator, has_more = 0, "\n    ", True
-    while has_more and after < last_seq:
-        page = view.transcripts.load_log_page(session.id, after=after, limit=PAGE_EVENTS)
-        for event in page.events:
-            if event.seq > last_seq:
-                break
-            yield separator + json.dumps(event.to_dict(page.person_names), ensure_ascii=False)
-            after, separator = event.seq, ",\n    "
-        has_more = page.has_more_after and after < last_seq
+    separator = "\n    "
+    for page, event in _iterate_events(partial(view.transcripts.load_log_page, session.id), last_seq):
+        yield separator + json.dumps(event.to_dict(page.person_names), ensure_ascii=False)
+        separator = ",\n    "
     yield "\n  ]\n}\n"
 
 
@@ -144,13 +113,19 @@ def iterate_visible_entries(view: SessionView, session_id: str) -> Iterator[Docu
     """Yield what people see of a conversation as it is now: the events that are not hidden."""
     newest = view.transcripts.load_page(session_id, limit=1).events
     last_seq = newest[-1].seq if newest else 0
+    for page, event in _iterate_events(partial(view.transcripts.load_page, session_id), last_seq):
+        yield DocumentEntry(event, page.versions.get(event.seq))
+
+
+def _iterate_events(load_page: Callable[..., Any], last_seq: int) -> Iterator[tuple[Any, Event]]:
+    """Yield the events up to a number, each with the page that it is on."""
     after, has_more = 0, True
     while has_more and after < last_seq:
-        page = view.transcripts.load_page(session_id, after=after, limit=PAGE_EVENTS)
+        page = load_page(after=after, limit=PAGE_EVENTS)
         for event in page.events:
             if event.seq > last_seq:
                 return
-            yield DocumentEntry(event, page.versions.get(event.seq))
+            yield page, event
             after = event.seq
         has_more = page.has_more_after and bool(page.events)
 

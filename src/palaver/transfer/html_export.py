@@ -10,13 +10,18 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from html import escape
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+from palaver.core.engines.base import Engine, Read, Transaction
+from palaver.core.errors import PalaverError
 from palaver.delivery.model import Capabilities
 from palaver.delivery.splitting import split_markdown
+from palaver.media import table as attachments
+from palaver.sessions import table as sessions
 from palaver.sessions.export import (
     DocumentEntry,
     clean_document_text,
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from markdown_it.utils import EnvType, OptionsDict
 
+    from palaver.core.ids import SessionId
+    from palaver.media.attachments import Attachments
     from palaver.sessions.message import Message
     from palaver.sessions.model import Session
 
@@ -151,20 +158,29 @@ def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
     return value
 
 
-class ImageSource(Protocol):
-    """Finds and reads the images of a conversation."""
+@dataclass(frozen=True, slots=True)
+class ConversationImages:
+    """The images of one conversation, for its HTML document. The caller has checked the access to the conversation."""
+
+    engine: Engine
+    files: Attachments
+    session_id: SessionId
 
     def find_images(self, attachment_ids: Sequence[str]) -> Mapping[str, Attachment]:
-        """Return those of these files that are images which the conversation uses, by id."""
-        ...
+        def run(tx: Transaction) -> list[Attachment]:
+            return attachments.list_used_in_session(tx, sessions.get_no(tx, self.session_id), attachment_ids)
+
+        return {file.id: file for file in self.engine.run(Read(run)) if file.can_show_inline}
 
     def read_image(self, image: Attachment) -> bytes | None:
-        """Return the bytes of an image; None if they are gone."""
-        ...
+        try:
+            return self.files.get_path(image).read_bytes()
+        except (PalaverError, OSError):  # deleted meanwhile: its name is shown instead
+            return None
 
 
 def iterate_html(
-    session: Session, entries: Iterable[DocumentEntry], images: ImageSource | None = None
+    session: Session, entries: Iterable[DocumentEntry], images: ConversationImages | None
 ) -> Iterator[str]:
     """Yield the document of a session and its visible events, piece by piece."""
     title = format_title(session)
@@ -196,7 +212,7 @@ def format_page_start(title: str) -> str:
 class _MessageRenderer:
     """Renders the messages of one document, and counts the bytes of its images."""
 
-    def __init__(self, session: Session, images: ImageSource | None) -> None:
+    def __init__(self, session: Session, images: ConversationImages | None) -> None:
         self._session = session
         self._images = images
         self._image_bytes_left = MAX_DOCUMENT_IMAGE_BYTES

@@ -73,7 +73,7 @@ def open_export(path: Path, *, how_to_get: str) -> ExportFiles:
     """Open an export; raise InvalidImport, with `how_to_get` (a sentence), if it is none."""
     try:
         if path.is_dir():
-            return _Folder(path, how_to_get)
+            return _Files(path, how_to_get)
         if not path.is_file():
             raise InvalidImport(f"There is no file or folder {path}. {how_to_get}", path=str(path))
         if zipfile.is_zipfile(path):
@@ -84,24 +84,9 @@ def open_export(path: Path, *, how_to_get: str) -> ExportFiles:
                     f"{path.name} is a damaged zip file: it was not downloaded completely. Download it again.",
                     path=str(path),
                 )
-        return _SingleFile(path)
+        return _Files(path, how_to_get)
     except OSError as error:
         raise InvalidImport(f"{path} cannot be read: {error.strerror or error}.", path=str(path)) from error
-
-
-class _SingleFile:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.names = [path.name]
-
-    def read_chunks(self, name: str) -> Iterator[bytes]:
-        return read_path(self._path)
-
-    def open_file(self, name: str) -> BinaryIO:
-        return _open_path(self._path)
-
-    def close(self) -> None:
-        pass
 
 
 class _ZipFile:
@@ -148,14 +133,14 @@ class _ZipFile:
         self._zip.close()
 
 
-class _Folder:
-    """A folder, and the zip files directly in it: some exports come as several."""
+class _Files:
+    """A single file; or a folder, and the zip files directly in it: some exports come as several."""
 
     def __init__(self, path: Path, how_to_get: str) -> None:
         self._path = path
         self._zips: dict[str, _ZipFile] = {}
-        self._files: dict[str, Path] = {}
-        self.names: list[str] = []
+        self._files: dict[str, Path] = {} if path.is_dir() else {path.name: path}
+        self.names = list(self._files)
         for folder, subfolders, file_names in os.walk(path):
             subfolders.sort()
             for file_name in sorted(file_names):

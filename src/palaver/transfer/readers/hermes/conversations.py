@@ -240,11 +240,8 @@ def _has_summary(copies: list[Copy]) -> bool:
 
 
 def _find_first_time(plan: ConversationPlan) -> datetime | None:
-    for session in plan.sessions:
-        for time in session.marks.times:
-            if not math.isnan(time):
-                return to_datetime(time)
-    return None
+    times = (time for session in plan.sessions for time in session.marks.times if not math.isnan(time))
+    return next(map(to_datetime, times), None)
 
 
 def _read_end(row: dict[str, Any]) -> tuple[datetime | None, EndReason | None]:

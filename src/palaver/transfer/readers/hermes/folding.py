@@ -453,13 +453,33 @@ class Copy:
 
 
 @dataclass(slots=True)
+class PlannedCopy:
+    copy: Copy
+    dropped: bytearray  # a 1 for each message that was stored again
+    rewritten: bytearray  # a 1 for each message whose time was lost
+    shift: float = 0.0  # seconds by which its clock is off
+
+    def read(self) -> Iterator[Record | ImportProblem]:
+        """Read the copy again, without what is dropped; it may have more messages than before."""
+        index = -1
+        for record in self.copy.open_records():
+            if isinstance(record, ImportProblem):
+                yield record
+                continue
+            index += 1
+            if index < len(self.dropped) and self.dropped[index]:
+                continue
+            if self.shift and record.at is not None:
+                record.at += self.shift
+            record.has_lost_time = index < len(self.rewritten) and bool(self.rewritten[index])
+            yield record
+
+
+@dataclass(slots=True)
 class SessionPlan:
     """The plan by which the copies of one session become one list."""
 
-    copies: Sequence[Copy]
-    dropped: list[bytearray] = field(default_factory=list)  # for each copy: what was stored again
-    rewritten: list[bytearray] = field(default_factory=list)  # for each copy: whose times were lost
-    shifts: list[float] = field(default_factory=list)  # for each copy: seconds by which its clock is off
+    copies: list[PlannedCopy] = field(default_factory=list)
     members: bytearray = field(default_factory=bytearray)  # for each message: the copies that have it, as bits
     marks: Marks = field(default_factory=Marks)
     folded: list[str] = field(default_factory=list)
@@ -502,29 +522,26 @@ def plan_conversation(sessions: Sequence[Sequence[Copy]]) -> ConversationPlan:
 
 
 def plan_session(copies: Sequence[Copy]) -> SessionPlan:
-    plan = SessionPlan(copies[:MAX_COPIES])
-    for number, copy in enumerate(plan.copies):
-        marks, dropped, rewritten = _read_marks(copy)
-        plan.dropped.append(dropped)
-        plan.rewritten.append(rewritten)
-        if repeats := dropped.count(1):
+    plan = SessionPlan()
+    for copy in copies[:MAX_COPIES]:
+        marks, planned = _read_marks(copy)
+        if repeats := planned.dropped.count(1):
             plan.folded.append(
                 f"{_count(repeats)} written again to {copy.name}: the same turn in the same order, at once or with the"
                 " same ids"
             )
-        shift = estimate_zone_shift(plan.marks, marks) if copy.has_local_times and len(plan.marks) else 0.0
-        plan.shifts.append(shift)
-        if shift:
+        if copy.has_local_times and len(plan.marks) and (shift := estimate_zone_shift(plan.marks, marks)):
+            planned.shift = shift
             marks.shift_times(shift)
             plan.folded.append(
                 f"the times in {copy.name} are {shift / 3600:+g} h off: corrected by those in the database"
             )
-        _fold_in(plan, number, marks)
+        _fold_in(plan, planned, marks)
     return plan
 
 
-def _read_marks(copy: Copy) -> tuple[Marks, bytearray, bytearray]:
-    """Read one copy: what stays of it, what is dropped, and whose times were lost."""
+def _read_marks(copy: Copy) -> tuple[Marks, PlannedCopy]:
+    """Read one copy: what stays of it, and how it is read again."""
     every = Marks()
     for record in copy.open_records():
         if isinstance(record, Record):
@@ -539,19 +556,18 @@ def _read_marks(copy: Copy) -> tuple[Marks, bytearray, bytearray]:
         for index, is_dropped in enumerate(dropped):
             if not is_dropped:
                 kept.copy(every, index)
-    return kept, dropped, rewritten
+    return kept, PlannedCopy(copy, dropped, rewritten)
 
 
-def _fold_in(plan: SessionPlan, number: int, marks: Marks) -> None:
+def _fold_in(plan: SessionPlan, planned: PlannedCopy, marks: Marks) -> None:
     """Add one more copy to the plan."""
-    before, members = plan.marks, plan.members
+    before, members, bit = plan.marks, plan.members, 1 << len(plan.copies)
     joined, joined_members, shared = Marks(), bytearray(), 0
     for index, other in merge(before, marks, align(before, marks)):
         if other == ABSENT:
             joined.copy(before, index)
             joined_members.append(members[index])
             continue
-        bit = 1 << number
         if index == ABSENT:
             joined.copy(marks, other)
             joined_members.append(bit)
@@ -565,9 +581,10 @@ def _fold_in(plan: SessionPlan, number: int, marks: Marks) -> None:
             before.flags[index] | (marks.flags[other] & (SUMMARY | UNDONE)),
         )
         joined_members.append(members[index] | bit)
-    if shared and number:
-        names = ", ".join(copy.name for copy in plan.copies[:number])
-        plan.folded.append(f"{_count(shared)} both in {names} and in {plan.copies[number].name}: aligned in order")
+    if shared:
+        names = ", ".join(each.copy.name for each in plan.copies)
+        plan.folded.append(f"{_count(shared)} both in {names} and in {planned.copy.name}: aligned in order")
+    plan.copies.append(planned)
     plan.marks, plan.members = joined, joined_members
 
 
@@ -575,50 +592,18 @@ def read_planned(plan: ConversationPlan) -> Iterator[PlannedRecord | ImportProbl
     """Read the messages again and join them as planned."""
     place = 0
     for session in plan.sessions:
-        readers = [_RecordReader(session, number) for number in range(len(session.copies))]
+        readers = [planned.read() for planned in session.copies]
         for members in session.members:
             records = []
             for number, reader in enumerate(readers):
-                if members & 1 << number:
-                    record, problems = reader.read_next()
-                    yield from problems
-                    if record is not None:
-                        records.append(record)
+                for found in reader if members & 1 << number else ():
+                    if isinstance(found, Record):
+                        records.append(found)
+                        break
+                    yield found
             action, kept_count = plan.compactions.actions[place], plan.compactions.kept_counts.get(place, 0)
             place += 1
             if records:
                 yield PlannedRecord(merge_records(records), action, kept_count)
-        for reader in readers:
-            yield from reader.read_rest()
-
-
-class _RecordReader:
-    """Reads one copy again, without what is dropped."""
-
-    def __init__(self, session: SessionPlan, number: int) -> None:
-        self._records = session.copies[number].open_records()
-        self._dropped = session.dropped[number]
-        self._rewritten = session.rewritten[number]
-        self._shift = session.shifts[number]
-        self._index = 0
-
-    def read_next(self) -> tuple[Record | None, list[ImportProblem]]:
-        problems: list[ImportProblem] = []
-        for record in self._records:
-            if isinstance(record, ImportProblem):
-                problems.append(record)
-                continue
-            index, self._index = self._index, self._index + 1
-            if index < len(self._dropped) and self._dropped[index]:
-                continue
-            if self._shift and record.at is not None:
-                record.at += self._shift
-            record.has_lost_time = index < len(self._rewritten) and bool(self._rewritten[index])
-            return record, problems
-        return None, problems
-
-    def read_rest(self) -> Iterator[ImportProblem]:
-        """Read the problems at the end; messages that were added meanwhile come with the next import."""
-        for record in self._records:
-            if isinstance(record, ImportProblem):
-                yield record
+        for reader in readers:  # messages that were added meanwhile come with the next import
+            yield from (found for found in reader if isinstance(found, ImportProblem))

@@ -328,10 +328,8 @@ def _convert_chat_type(platform: Platform, chat_type: str) -> ChatType:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    session_key: str
     session_id: str
     origin: dict[str, Any]
-    created_at: object
     is_suspended: bool  # the next message would start a new session
     model: str
     provider: str
@@ -363,10 +361,8 @@ def _add_route(folder: HermesFolder, routes: dict[str, Route], key: str, entry: 
         return
     override = as_dict(data.get("model_override"))
     routes[key] = Route(
-        session_key=key,
         session_id=session_id,
         origin=as_dict(data.get("origin")),
-        created_at=data.get("created_at"),
         is_suspended=bool(data.get("suspended")),
         model=as_text(override.get("model")),
         provider=as_text(override.get("provider")),
