@@ -94,8 +94,6 @@ _OLD_ROWS: Final = {
 
 
 class Cleanup:
-    """Cleans up one store and its attachments."""
-
     def __init__(
         self,
         store: SessionStore,
@@ -125,7 +123,6 @@ class Cleanup:
             await asyncio.sleep(interval.total_seconds())
 
     async def run_once(self) -> None:
-        """Delete everything that is no longer needed now."""
         steps: list[Callable[[], Awaitable[object]]] = [
             lambda: asyncio.to_thread(self._store.engine.maintain),
             self._erasures.finish_all,

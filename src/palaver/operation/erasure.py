@@ -67,7 +67,6 @@ class Erasures:
         self._outputs = outputs
 
     async def preview(self, principal: Principal, person_id: str) -> ErasurePreview:
-        """Count what would be erased; nothing is changed."""
         check_is_owner(principal)
 
         def describe(tx: Transaction) -> tuple[Person, ErasedPerson, ErasureReport]:

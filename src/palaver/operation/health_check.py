@@ -44,8 +44,6 @@ class HealthReport:
 
 
 class HealthCheck:
-    """Checks the installation in a home folder."""
-
     def __init__(self, home: Path, command: Sequence[str] = (sys.executable, "-m", "palaver")) -> None:
         self._command = [*command, "--home", str(home), "doctor", "--json"]
         self._lock = asyncio.Lock()

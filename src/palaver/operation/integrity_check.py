@@ -53,8 +53,6 @@ UPLOAD_SECONDS: Final = 60  # an attachment is recorded just before its bytes ar
 
 @dataclass(slots=True)
 class CheckResult:
-    """One part of the check."""
-
     name: str  # for programs
     title: str  # for people
     problems: list[str] = field(default_factory=list)  # sentences without a period, at most MAX_LISTED

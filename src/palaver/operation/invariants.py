@@ -157,7 +157,6 @@ def list_lost_lanes(tx: Transaction, limit: int) -> list[str]:
 
 
 def list_schema_names(tx: Transaction) -> set[str]:
-    """Return the names of all tables, indexes and triggers."""
     if tx.name == "sqlite":
         rows = tx.fetch_all("SELECT name FROM sqlite_master")
     else:

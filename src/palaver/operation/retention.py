@@ -85,8 +85,6 @@ def parse_age(text: str) -> timedelta:
 
 
 class Retention:
-    """Deletes old conversations of one store."""
-
     def __init__(self, store: SessionStore, get_rules: Callable[[], RetentionRules]) -> None:
         self._store = store
         self._engine = store.engine
@@ -122,7 +120,6 @@ class Retention:
         return report
 
     async def rewrite_file(self, principal: Principal) -> int | None:
-        """Rewrite the database file for an owner; see `rewrite_database_file`."""
         check_is_owner(principal)
         if self._rewriting.locked():
             raise StoreBusy("The database file is being rewritten already. Wait until that has finished.")

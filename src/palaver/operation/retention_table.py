@@ -43,8 +43,6 @@ START: Final = Position(-(2**62), 0)
 
 @dataclass(frozen=True, slots=True)
 class OldSession:
-    """A conversation that may be deleted."""
-
     position: Position
     id: str
     message_count: int

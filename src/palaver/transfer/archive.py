@@ -128,7 +128,6 @@ def iterate_sessions(view: SessionView) -> Iterator[Session]:
 
 
 def _iterate_pages(load_page: Callable[..., Any]) -> Iterator[Any]:
-    """Yield the items of all pages of a list."""
     page = load_page(limit=_PAGE_ROWS)
     yield from page
     while page.cursor is not None:
@@ -379,7 +378,6 @@ class ExportRequest:
         return ExportScope(None if self.person is None else self.person.id)
 
     def list_sessions(self) -> Iterator[Session]:
-        """Return the conversations with messages that are exported."""
         if self.person is not None and not self.session_ids:
             return iterate_sessions(self.store.seen_by(self.person.principal))
         view = self.store.seen_by(self.owner.principal, everything=True)
@@ -388,8 +386,6 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The files that an export has written."""
-
     path: Path
     file_count: int
     size: int  # bytes
@@ -415,7 +411,6 @@ def export_documents(request: ExportRequest, document_format: DocumentFormat) ->
 
 
 def export_archive(request: ExportRequest) -> ExportResult:
-    """Write a .zip with everything about one person."""
     if request.person is None:
         raise InvalidInput("A .zip has everything about one person: add --person NAME.", key="person")
     archives = PersonArchives(request.store, request.attachments)

@@ -76,7 +76,6 @@ class ConversationLog:
 
     @property
     def digest(self) -> str:
-        """The digest of all entries so far."""
         return self._digest.hexdigest()
 
     @property
@@ -214,12 +213,7 @@ def _encode(
     try:
         return message, encode_message(message, person_id), None
     except (InvalidMessage, RecursionError, TypeError, ValueError) as error:
-        short = Message(
-            message.role,
-            message.text[:MAX_SHORTENED_CHARS] + _SHORTENED_NOTE,
-            message.author,
-            message.platform_message_id,
-        )
+        short = replace(message, content=message.text[:MAX_SHORTENED_CHARS] + _SHORTENED_NOTE, extra={})
         return short, encode_message(short, person_id), f"a message was shortened: {error}"
 
 

@@ -68,7 +68,7 @@ class ConversationImporter:
 
     def add(self, conversation: ImportedConversation) -> None:
         run = self._run
-        owner = run.get_owner(has_source=conversation.source is not None)
+        owner = "" if run.is_trusted and conversation.source is not None else run.person.id
         key = imports.make_key(run.reader.format, "conversation", owner, conversation.origin_id)
         item, session_no = run.store.engine.run(Read(lambda tx: _find_known(tx, key)))
         if item is not None and session_no is None and item.is_done:

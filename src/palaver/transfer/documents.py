@@ -44,8 +44,6 @@ _NOT_IN_NAMES = re.compile(r"[^\w-]+")
 
 
 class Documents:
-    """Writes conversations of one store as documents."""
-
     def __init__(self, store: SessionStore, files: Attachments | None) -> None:
         self._store = store
         self._files = files

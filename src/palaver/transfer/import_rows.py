@@ -88,7 +88,6 @@ def start_session(tx: Transaction, columns: Mapping[str, object]) -> int:
 
 
 def append_events(tx: Transaction, session_no: int, rows: Sequence[EventRow]) -> None:
-    """Append events that have their numbers already."""
     if rows:
         marks = _find_rows_near_hidden(rows)
         groups = (versions.read_group(row.kind, row.body) for row in rows)

@@ -7,14 +7,11 @@ conversation is deleted here, so that a later import does not bring that back.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from palaver.core.engines.base import Transaction, list_columns
 from palaver.core.text import make_storable
 from palaver.sessions import deletion_table as session_deletion, table as sessions
-
-if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
 
 ItemKind = Literal["conversation", "account", "home_channel", "memory", "job"]
 
@@ -39,27 +36,23 @@ def make_key(import_format: str, kind: ItemKind, owner: str, origin_id: str) -> 
     return ItemKey(import_format, kind, owner, text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedItem:
+class ImportedItem(NamedTuple):
     """An item that came in before, as a whole or in part."""
 
     session_id: str | None
-    is_done: bool
+    state: str
     entry_count: int
     digest: str
     last_seq: int
 
+    @property
+    def is_done(self) -> bool:
+        return self.state == "done"
+
 
 def find(tx: Transaction, key: ItemKey) -> ImportedItem | None:
-    row = tx.fetch_one(
-        f"SELECT session_id, state, entry_count, digest, last_seq FROM imported_item WHERE {_BY_KEY}", *key
-    )
-    if row is None:
-        return None
-    session_id, state, entry_count, digest, last_seq = row
-    return ImportedItem(
-        session_id=session_id, is_done=state == "done", entry_count=entry_count, digest=digest, last_seq=last_seq
-    )
+    row = tx.fetch_one(f"SELECT {list_columns(ImportedItem)} FROM imported_item WHERE {_BY_KEY}", *key)
+    return None if row is None else ImportedItem(*row)
 
 
 def add(tx: Transaction, key: ItemKey, now: int, *, session_id: str | None = None, is_done: bool = True) -> bool:

@@ -44,8 +44,6 @@ ScopeKind = Literal["all", "person", "sessions"]
 
 
 class BadLine(NamedTuple):
-    """A line that is not a record."""
-
     number: int
     what: str
 
@@ -58,20 +56,6 @@ class NumberedRecord(NamedTuple):
 def make_header(scope: ScopeKind, person_id: str | None = None) -> Record:
     header: Record = {"type": "header", "format": EXPORT_FORMAT, "scope": scope}
     return header if person_id is None else header | {"person": person_id}
-
-
-def check_header(record: Record, where: str) -> None:
-    """Raise InvalidImport unless this is the header of an export that this version can read."""
-    name, _, version = str(record.get("format") or "").partition("/")
-    if record.get("type") != "header" or name != _FORMAT_NAME:
-        raise InvalidImport(f"{where} is not an export of Palaver: its first line is not a header.", path=where)
-    if version != _FORMAT_VERSION:
-        raise InvalidImport(
-            f"{where} was exported by a newer version of Palaver (format {version}; this one reads {_FORMAT_VERSION})."
-            " Update Palaver, then import it again.",
-            path=where,
-            version=version,
-        )
 
 
 def format_line(record: Record) -> bytes:
@@ -135,14 +119,21 @@ class RecordStream:
             self.header = self._read_header()
 
     def _read_header(self) -> Record:
-        first = next(self._lines, None)
-        if not isinstance(first, NumberedRecord):
+        """Return the header; raise InvalidImport unless it is that of an export that this version can read."""
+        first, where = next(self._lines, None), str(self._path)
+        header = first.record if isinstance(first, NumberedRecord) else {}
+        name, _, version = str(header.get("format") or "").partition("/")
+        if header.get("type") != "header" or name != _FORMAT_NAME:
+            raise InvalidImport(f"{where} is not an export of Palaver: its first line is not a header.", path=where)
+        if version != _FORMAT_VERSION:
             raise InvalidImport(
-                f"{self._path} is not an export of Palaver: its first line is not a header.", path=str(self._path)
+                f"{where} was exported by a newer version of Palaver (format {version}; this one reads"
+                f" {_FORMAT_VERSION}). Update Palaver, then import it again.",
+                path=where,
+                version=version,
             )
-        check_header(first.record, str(self._path))
-        self._count(first.record)
-        return first.record
+        self._count(header)
+        return header
 
     def __enter__(self) -> Self:
         return self
@@ -171,7 +162,6 @@ class RecordStream:
         self._on_problem(ImportProblem(where=f"{self._path.name}, line {number}", what=what))
 
     def read(self) -> Iterator[NumberedRecord]:
-        """Yield the records one after the other."""
         while (found := self._take()) is not None:
             yield found
 

@@ -86,13 +86,11 @@ class ImportReport:
         self.problems.add(f"{problem.where}: {problem.what}")
 
     def extend(self, other: ImportReport) -> None:
-        """Add what another report counts and says."""
         self.counts += other.counts
         for notes, more in ((self.problems, other.problems), (self.folded, other.folded), (self.notes, other.notes)):
             notes.extend(more)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-ready data."""
         return {
             "format": self.format,
             "dry_run": self.is_dry_run,
@@ -159,10 +157,6 @@ class ImportRun:
         self.report = ImportReport(self.reader.format, is_dry_run=self.is_dry_run)
         self.now = to_micros(self.store.clock.now())
         self.config = self.store.config
-
-    def get_owner(self, *, has_source: bool) -> str:
-        """Return for whom an item is recorded: it is the same one only for the same person."""
-        return "" if self.is_trusted and has_source else self.person.id
 
 
 # ---- the queue of writes -------------------------------------------------------------------------------------------

@@ -96,8 +96,6 @@ class _DryRun:
 
 
 class _Restore:
-    """Writes the records of a file."""
-
     def __init__(
         self,
         store: SessionStore,

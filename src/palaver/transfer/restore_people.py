@@ -151,7 +151,6 @@ def find_owner(tx: Transaction, batch: Batch, file_id: str) -> PersonId | None:
 
 
 def get_list(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """Return a list of objects inside a record."""
     value = record.get(key)
     if value is None:
         return []

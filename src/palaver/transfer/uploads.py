@@ -66,8 +66,6 @@ class ImportTooLarge(InvalidImport):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """An uploaded file, and what has become of it."""
-
     id: str
     person_id: str
     name: str  # as the person calls it
@@ -228,7 +226,6 @@ class ImportUploads:
         self.get_extracted_path(upload).unlink(missing_ok=True)
 
     def delete_for(self, person_ids: Collection[str]) -> None:
-        """Delete everything that these people have uploaded."""
         for upload in self.list_all():
             if upload.person_id in person_ids:
                 self.delete(upload)

@@ -198,7 +198,6 @@ def is_sqlite_file(path: Path) -> bool:
 
 
 def get_base_name(name: str) -> str:
-    """Return the last part of a name inside an export."""
     return name.replace("\\", "/").rpartition("/")[2]
 
 

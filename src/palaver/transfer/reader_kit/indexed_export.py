@@ -6,7 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from palaver.transfer.imported import ImportedConversation, ImportedItem, ImportProblem, InvalidImport
 from palaver.transfer.reader_kit.export_files import (
@@ -16,11 +16,13 @@ from palaver.transfer.reader_kit.export_files import (
     ItemSpan,
     ListProblem,
     UnreadableItem,
+    close_on_error,
+    open_export,
 )
 from palaver.transfer.reader_kit.values import UNKNOWN_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -76,30 +78,23 @@ def open_item_files(
         return item_files
 
 
-def open_conversation_files(
-    files: ExportFiles, path: Path, is_conversations: Callable[[str], object], how_to_get: str
-) -> list[ItemFile]:
-    """Open the files with conversations; raise InvalidImport, with how to get an export, if there are none."""
-    names = [name for name in files.names if is_conversations(name)]
-    if files.names == [path.name]:
-        names = files.names  # a single file may have any name
-    if not names:
-        raise InvalidImport(f"{path.name} has no conversations.json in it. {how_to_get}", path=str(path))
-    return open_item_files(files, sorted(names), ("conversations",), how_to_get)
-
-
 class IndexedExport(ABC):
     """Reads the conversations of several JSON files, the oldest first; one that cannot be read is reported."""
 
-    def __init__(
-        self,
-        files: ExportFiles,
-        conversations: Sequence[ItemFile],
-        identify: Callable[[dict[str, Any]], Identity | None],
-    ) -> None:
-        self._files = files
-        self._conversations = conversations
-        self._identify = identify
+    how_to_get: ClassVar[str]
+    needed: ClassVar[str] = "no conversations.json in it"  # what an export without conversations has not
+    list_key: ClassVar[str] = "conversations"  # under which an object has the list of them
+
+    def __init__(self, path: Path) -> None:
+        """Open an export; raise InvalidImport, with how to get one, if it is none."""
+        self._files = open_export(path, how_to_get=self.how_to_get)
+        with close_on_error(self._files):
+            # A single file may have any name.
+            names = self._files.names
+            names = names if names == [path.name] else self._choose_files(names)
+            if not names:
+                raise InvalidImport(f"{path.name} has {self.needed}. {self.how_to_get}", path=str(path))
+            self._conversations = open_item_files(self._files, names, (self.list_key,), self.how_to_get)
         self._items: list[IndexedItem] | None = None  # None: the files were not read yet
         self._problems: list[ImportProblem] = []
         self._problem_count = 0
@@ -125,6 +120,14 @@ class IndexedExport(ABC):
         self._kept.clear()
         for file in (*self._conversations, self._files):
             file.close()
+
+    @abstractmethod
+    def _choose_files(self, names: list[str]) -> list[str]:
+        """Return the names of the files with conversations."""
+
+    @abstractmethod
+    def _identify(self, content: dict[str, Any]) -> Identity | None:
+        """Return by what a conversation is indexed; None if it is none."""
 
     @abstractmethod
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:

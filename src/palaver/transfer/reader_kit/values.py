@@ -433,8 +433,6 @@ def _walk(starts: list[str], children: Mapping[str | None, list[str]], seen: set
 
 
 class TurnBuilder:
-    """Collects the blocks of one answer, in order."""
-
     def __init__(self, message_id: str, *, model: str = "") -> None:
         self._message_id = message_id
         self._model = model

@@ -7,7 +7,6 @@ names that begin with the id by which messages refer to them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import Platform
@@ -21,15 +20,12 @@ from palaver.transfer.imported import (
 from palaver.transfer.reader_kit.export_files import (
     DamagedFile,
     ExportFiles,
-    ItemFile,
     UnreadableItem,
-    close_on_error,
     get_base_name,
-    open_export,
     parse_json,
     read_small_file,
 )
-from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, IndexedItem, open_conversation_files
+from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, IndexedItem
 from palaver.transfer.reader_kit.values import (
     Clock,
     ConvertedMessage,
@@ -55,10 +51,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-HOW_TO_GET: Final = (
-    "In ChatGPT, open Settings > Data controls > Export data. You get an e-mail with a link to a zip file: import that"
-    " file, the folder that you unpacked it to, or the conversations.json in it."
-)
 _CONVERSATIONS = re.compile(r"(?:.*[/\\])?conversations(?:-\d+)?\.json", re.DOTALL)
 _FILE_ID = re.compile(r"file[-_][A-Za-z0-9]+")
 _FILE_NAMES: Final = "conversation_asset_file_names.json"
@@ -79,21 +71,30 @@ _TEXT_KEYS: Final = {
 }
 
 
-def open_reader(path: Path) -> ChatGptReader:
-    """Open an export; raise InvalidImport, with how to get one, if it is none."""
-    files = open_export(path, how_to_get=HOW_TO_GET)
-    with close_on_error(files):
-        return ChatGptReader(files, open_conversation_files(files, path, _CONVERSATIONS.fullmatch, HOW_TO_GET))
-
-
 class ChatGptReader(IndexedExport):
     format = "chatgpt"
     platform = Platform("chatgpt")
+    how_to_get = (
+        "In ChatGPT, open Settings > Data controls > Export data. You get an e-mail with a link to a zip file: import"
+        " that file, the folder that you unpacked it to, or the conversations.json in it."
+    )
 
-    def __init__(self, files: ExportFiles, conversations: list[ItemFile]) -> None:
-        super().__init__(files, conversations, _identify)
-        self._members = _find_members(files.names)
-        self._names = _read_names(files)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._members = _find_members(self._files.names)
+        self._names = _read_names(self._files)
+
+    def _choose_files(self, names: list[str]) -> list[str]:
+        return sorted(filter(_CONVERSATIONS.fullmatch, names))
+
+    def _identify(self, content: dict[str, Any]) -> Identity | None:
+        if not isinstance(content.get("mapping"), dict):
+            return None
+        origin_id = as_id(content.get("conversation_id")) or as_id(content.get("id"))
+        messages = (as_dict(as_dict(node).get("message")) for node in content["mapping"].values())
+        first_time = find_first_time(message.get("create_time") for message in messages)
+        created_at = read_time(content.get("create_time")) or first_time
+        return Identity(origin_id, created_at, read_time(content.get("update_time")))
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
         return ImportedConversation(
@@ -139,14 +140,7 @@ class ChatGptReader(IndexedExport):
         return ImportedFile(name=shown, open_chunks=lambda: self._files.read_chunks(member))
 
 
-def _identify(content: dict[str, Any]) -> Identity | None:
-    if not isinstance(content.get("mapping"), dict):
-        return None
-    origin_id = as_id(content.get("conversation_id")) or as_id(content.get("id"))
-    messages = (as_dict(as_dict(node).get("message")) for node in content["mapping"].values())
-    first_time = find_first_time(message.get("create_time") for message in messages)
-    created_at = read_time(content.get("create_time")) or first_time
-    return Identity(origin_id, created_at, read_time(content.get("update_time")))
+open_reader = ChatGptReader
 
 
 def _find_parents(mapping: dict[str, Any]) -> dict[str, str | None]:
@@ -215,19 +209,6 @@ def _read_names(files: ExportFiles) -> dict[str, str]:
     return {}
 
 
-@dataclass(slots=True)
-class ContentParts:
-    """The texts and files of a message."""
-
-    texts: list[str] = field(default_factory=list)
-    files: list[ImportedFile] = field(default_factory=list)
-    missing_files: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return join_paragraphs(*self.texts, *map(format_missing_file, self.missing_files))
-
-
 # ---- messages --------------------------------------------------------------------------------------------------
 
 
@@ -239,21 +220,22 @@ def convert_message(
     content = as_dict(message.get("content"))
     role, kind = as_text(author.get("role")), as_text(content.get("content_type"))
     model = as_text(metadata.get("model_slug"))
-    parts = read_content(content, metadata, find_file)
-    text, recipient = parts.text, as_text(message.get("recipient")) or "all"
     is_hidden = metadata.get("is_visually_hidden_from_conversation") is True or kind in _HIDDEN_TYPES
-    converted = ConvertedMessage([], parts.files, parts.missing_files, is_hidden=is_hidden)
-    if not text.strip() and not parts.files and recipient == "all":
+    converted = ConvertedMessage([], is_hidden=is_hidden)
+    texts = _read_content(content, metadata, converted, find_file)
+    text = join_paragraphs(*texts, *map(format_missing_file, converted.missing_files))
+    recipient = as_text(message.get("recipient")) or "all"
+    if not text.strip() and not converted.files and recipient == "all":
         return converted  # the beginning of a tree, and messages that never got any text
     if role == "assistant" and recipient != "all":
         call = build_call(node_id, recipient, _read_arguments(content, text))
         converted.messages.append(build_message("assistant", "", tool_calls=[call], model=model))
     elif role == "tool":
-        if text.strip() or not parts.files:
+        if text.strip() or not converted.files:
             name, is_error = as_text(author.get("name")) or "tool", kind == "system_error"
             built = build_message("tool", text, tool_call_id=call_id, tool_name=name, is_error=is_error)
             converted.messages.append(built)
-        if parts.files:  # images that a tool made are shown as the agent's, as ChatGPT does
+        if converted.files:  # images that a tool made are shown as the agent's, as ChatGPT does
             converted.messages.append(build_message("assistant", ""))
     else:
         our_role = role if role in _ROLES and kind not in _HIDDEN_TYPES else "system"
@@ -281,11 +263,14 @@ def _read_arguments(content: dict[str, Any], text: str) -> object:
     return {"code": code} | ({"language": language} if language not in {"", "unknown"} else {})
 
 
-def read_content(
-    content: dict[str, Any], metadata: dict[str, Any], find_file: Callable[[str, str], ImportedFile | None]
-) -> ContentParts:
-    """Read the text and the files of a message."""
-    parts = ContentParts()
+def _read_content(
+    content: dict[str, Any],
+    metadata: dict[str, Any],
+    converted: ConvertedMessage,
+    find_file: Callable[[str, str], ImportedFile | None],
+) -> list[str]:
+    """Return the texts of a message, and add its files."""
+    texts: list[str] = []
     names = {
         as_id(attachment.get("id")): as_text(attachment.get("name"))
         for attachment in map(as_dict, as_list(metadata.get("attachments")))
@@ -300,31 +285,27 @@ def read_content(
         used.add(file_id)
         name = names.get(file_id, "")
         if file := find_file(file_id, name):
-            parts.files.append(file)
+            converted.files.append(file)
         else:
-            parts.missing_files.append(name or f"{kind} {file_id}")
+            converted.missing_files.append(name or f"{kind} {file_id}")
 
     kind = as_text(content.get("content_type"))
     if kind in _TEXT_KEYS:
-        parts.texts += (as_text(content.get(key)) for key in _TEXT_KEYS[kind])
+        texts += (as_text(content.get(key)) for key in _TEXT_KEYS[kind])
     elif kind in _READERS:
-        parts.texts.append(_READERS[kind](content))
+        texts.append(_READERS[kind](content))
     elif isinstance(content.get("parts"), list):
-        for part in content["parts"]:
-            _read_part(part, parts, add_file)
+        texts += (_read_part(part, add_file) for part in content["parts"])
     elif content:
-        parts.texts.append(_read_unknown(content))
+        texts.append(_read_unknown(content))
     for file_id, name in names.items():
         add_file(file_id, name or "file")
-    return parts
+    return texts
 
 
-def _read_part(part: object, parts: ContentParts, add_file: Callable[[str, str], None]) -> None:
-    if isinstance(part, str):
-        parts.texts.append(as_text(part))
-        return
+def _read_part(part: object, add_file: Callable[[str, str], None]) -> str:
     if not isinstance(part, dict):
-        return
+        return as_text(part)
     pointers = [part.get(key) for key in _POINTER_KEYS] + as_list(part.get("frames_asset_pointers"))
     has_pointer = False
     for value in pointers:
@@ -333,10 +314,8 @@ def _read_part(part: object, parts: ContentParts, add_file: Callable[[str, str],
             has_pointer = True
             kind = as_text(part.get("content_type"))
             add_file(pointer, "image" if "image" in kind else "recording" if "audio" in kind else "file")
-    if text := as_text(part.get("text")):
-        parts.texts.append(text)
-    elif not has_pointer and part:
-        parts.texts.append(format_json(part))
+    text = as_text(part.get("text"))
+    return text or (format_json(part) if part and not has_pointer else "")
 
 
 # ---- types of content ----------------------------------------------------------------------------------------

@@ -21,15 +21,11 @@ from palaver.transfer.imported import (
 from palaver.transfer.reader_kit.export_files import (
     MAX_ITEM_BYTES,
     DamagedFile,
-    ExportFiles,
-    ItemFile,
     UnreadableItem,
-    close_on_error,
-    open_export,
     parse_json,
     read_small_file,
 )
-from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, IndexedItem, open_conversation_files
+from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, IndexedItem
 from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     Clock,
@@ -55,42 +51,41 @@ from palaver.transfer.reader_kit.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
 
     from palaver.sessions.message import Message
 
-HOW_TO_GET: Final = (
-    "In Claude, open Settings > Privacy > Export data. You get an e-mail with a link to a zip file: import that file,"
-    " the folder that you unpacked it to, or the conversations.json in it."
-)
 _CONVERSATIONS = re.compile(r"(?:.*[/\\])?conversations(?:[-_]\d+)?\.json", re.DOTALL)
 _ONE_CONVERSATION = re.compile(r".*conversations/.*\.json", re.DOTALL)
 _IN_FOLDER = re.compile(r"(?:^|/)(projects|memories|design_chats)/[^/]+\.json$|(?:^|/)(projects|memories)\.json$")
 _HIDDEN_BLOCKS: Final = frozenset({"flag", "token_budget", "redacted_thinking"})  # nothing that anyone has seen
 
 
-def open_reader(path: Path) -> ClaudeReader:
-    """Open an export; raise InvalidImport, with how to get one, if it is none."""
-    files = open_export(path, how_to_get=HOW_TO_GET)
-    with close_on_error(files):
-        return ClaudeReader(files, open_conversation_files(files, path, _choose_files(files), HOW_TO_GET))
-
-
-def _choose_files(files: ExportFiles) -> Callable[[str], object]:
-    """Return a test for the files with conversations: one or a few, or else a folder with one for each."""
-    pattern = _CONVERSATIONS if any(map(_CONVERSATIONS.fullmatch, files.names)) else _ONE_CONVERSATION
-    return pattern.fullmatch
-
-
 class ClaudeReader(IndexedExport):
     format = "claude"
     platform = Platform("claude")
+    how_to_get = (
+        "In Claude, open Settings > Privacy > Export data. You get an e-mail with a link to a zip file: import that"
+        " file, the folder that you unpacked it to, or the conversations.json in it."
+    )
 
-    def __init__(self, files: ExportFiles, conversations: list[ItemFile]) -> None:
-        super().__init__(files, conversations, _identify)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self._projects: dict[str, str] = {}  # names by id
+
+    def _choose_files(self, names: list[str]) -> list[str]:
+        """Choose one file or a few with all conversations, or else a folder with one for each."""
+        found = sorted(filter(_CONVERSATIONS.fullmatch, names))
+        return found or sorted(filter(_ONE_CONVERSATION.fullmatch, names))
+
+    def _identify(self, content: dict[str, Any]) -> Identity | None:
+        if not isinstance(content.get("chat_messages"), list):
+            return None
+        first_time = find_first_time(as_dict(each).get("created_at") for each in content["chat_messages"])
+        created_at = read_time(content.get("created_at")) or first_time
+        return Identity(as_id(content.get("uuid")), created_at, read_time(content.get("updated_at")))
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
         return ImportedConversation(
@@ -174,15 +169,10 @@ class ClaudeReader(IndexedExport):
             yield from read_notes(text)
 
 
+open_reader = ClaudeReader
+
+
 # ---- conversations ---------------------------------------------------------------------------------------------
-
-
-def _identify(content: dict[str, Any]) -> Identity | None:
-    if not isinstance(content.get("chat_messages"), list):
-        return None
-    first_time = find_first_time(as_dict(each).get("created_at") for each in content["chat_messages"])
-    created_at = read_time(content.get("created_at")) or first_time
-    return Identity(as_id(content.get("uuid")), created_at, read_time(content.get("updated_at")))
 
 
 def _find_parents(messages: dict[str, dict[str, Any]]) -> dict[str, str | None]:

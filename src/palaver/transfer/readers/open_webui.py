@@ -28,16 +28,13 @@ from palaver.transfer.imported import (
 )
 from palaver.transfer.reader_kit.export_files import (
     MAX_ITEM_BYTES,
-    ExportFiles,
-    ItemFile,
     UnreadableItem,
     close_on_error,
     is_sqlite_file,
-    open_export,
     parse_json,
     read_path,
 )
-from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, IndexedItem, open_item_files
+from palaver.transfer.reader_kit.indexed_export import Identity, IndexedExport, IndexedItem
 from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
     Clock,
@@ -69,10 +66,6 @@ if TYPE_CHECKING:
     from palaver.sessions.message import Message
 
 
-HOW_TO_GET: Final = (
-    "In Open WebUI, open Settings > Data Controls > Export Chats and import that JSON file; or import webui.db, which"
-    " is in Open WebUI's data folder and has files, folders and memories too."
-)
 DATABASE_NAME: Final = "webui.db"
 _UPLOADS: Final = "uploads"  # the folder beside the database with the files
 _CHAT_COLUMNS: Final = ("id", "title", "created_at", "updated_at", "archived", "pinned", "folder_id")
@@ -112,31 +105,38 @@ def open_reader(path: Path, account: str | None = None) -> ImportReader:
     `account` is the e-mail address, name or id of the account to import. It is needed if there are several: without
     it, InvalidImport lists them.
     """
-    if database := find_database(path):
-        return open_database_reader(database, account)
-    files = open_export(path, how_to_get=HOW_TO_GET)
-    with close_on_error(files):
-        names = [name for name in files.names if name.lower().endswith(".json")]
-        if files.names == [path.name]:
-            names = files.names  # a single file may have any name
-        if not names:
-            raise InvalidImport(
-                f"{path.name} has neither a JSON file nor {DATABASE_NAME}. {HOW_TO_GET}", path=str(path)
-            )
-        return OpenWebUiExport(files, open_item_files(files, names, ("chats",), HOW_TO_GET), account)
+    database = find_database(path)
+    return open_database_reader(database, account) if database else OpenWebUiExport(path, account)
 
 
 class OpenWebUiExport(IndexedExport):
     format = "open-webui"
     platform = Platform("open-webui")
+    how_to_get = (
+        "In Open WebUI, open Settings > Data Controls > Export Chats and import that JSON file; or import webui.db,"
+        " which is in Open WebUI's data folder and has files, folders and memories too."
+    )
+    needed = f"neither a JSON file nor {DATABASE_NAME}"
+    list_key = "chats"
 
-    def __init__(self, files: ExportFiles, conversations: list[ItemFile], account: str | None) -> None:
-        super().__init__(files, conversations, _identify)
+    def __init__(self, path: Path, account: str | None) -> None:
+        super().__init__(path)
         with close_on_error(self):
             # An administrator can export the chats of all accounts into one file.
             counts = Counter(sorted(item.group for item in self._list_conversations()))
             chosen = _choose_account(counts, account, {}, "file")
             self._items = [item for item in self._list_conversations() if item.group == chosen]
+
+    def _choose_files(self, names: list[str]) -> list[str]:
+        return [name for name in names if name.lower().endswith(".json")]
+
+    def _identify(self, content: dict[str, Any]) -> Identity | None:
+        chat = get_chat(content)
+        if not isinstance(chat.get("history"), dict) and not isinstance(chat.get("messages"), list):
+            return None
+        created_at = read_time(content.get("created_at")) or read_time(chat.get("timestamp")) or find_start(chat)
+        origin_id = as_id(content.get("id")) or as_id(chat.get("id"))
+        return Identity(origin_id, created_at, read_time(content.get("updated_at")), as_id(content.get("user_id")))
 
     def _describe(self, item: IndexedItem, content: dict[str, Any]) -> ImportedConversation:
         chat = get_chat(content)
@@ -157,15 +157,6 @@ class OpenWebUiExport(IndexedExport):
             usage=read_usage(chat, item.origin_id),
             folded=item.folded,
         )
-
-
-def _identify(content: dict[str, Any]) -> Identity | None:
-    chat = get_chat(content)
-    if not isinstance(chat.get("history"), dict) and not isinstance(chat.get("messages"), list):
-        return None
-    created_at = read_time(content.get("created_at")) or read_time(chat.get("timestamp")) or find_start(chat)
-    origin_id = as_id(content.get("id")) or as_id(chat.get("id"))
-    return Identity(origin_id, created_at, read_time(content.get("updated_at")), as_id(content.get("user_id")))
 
 
 # ---- the database ------------------------------------------------------------------------------------------------

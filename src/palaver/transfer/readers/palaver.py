@@ -7,7 +7,6 @@ everything as it was (`transfer/restore.py`).
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros
@@ -41,14 +40,6 @@ if TYPE_CHECKING:
 _MAX_INDEXED: Final = 200_000  # files and projects of one export
 
 
-@dataclass(frozen=True, slots=True)
-class _FileStart:
-    """The place in the export where the bytes of a file begin."""
-
-    name: str
-    offset: int
-
-
 class PalaverReader:
     format = "palaver"
     platform = Platform.WEB
@@ -56,7 +47,7 @@ class PalaverReader:
     def __init__(self, path: Path) -> None:
         RecordStream(path, lambda _problem: None).close()  # checks the header
         self._path = path
-        self._files: dict[str, _FileStart] = {}
+        self._files: dict[str, int] = {}  # where in the export the bytes of each begin
         self._projects: dict[str, ImportedProject] = {}
 
     def count_conversations(self) -> int | None:
@@ -89,7 +80,7 @@ class PalaverReader:
                         name=name, color=color if isinstance(color, str) else None
                     )
             case "attachment" if len(self._files) < _MAX_INDEXED:
-                self._files[str(record.get("id"))] = _FileStart(str(record.get("name")), offset)
+                self._files[str(record.get("id"))] = offset
             case "session":
                 return self._read_session(record, offset)
             case "memory":
@@ -176,15 +167,14 @@ class PalaverReader:
     def _find_file(self, part: Any) -> ImportedFile | None:
         if not isinstance(part, dict) or part.get("type") != ATTACHMENT_PART_TYPE:
             return None
-        start = self._files.get(str(part.get("id")))
         name = str(part.get("name") or "file")
-        return ImportedFile(name=name, open_chunks=lambda: self._read_file(str(part.get("id")), start))
+        return ImportedFile(name=name, open_chunks=lambda: self._read_file(str(part.get("id"))))
 
-    def _read_file(self, attachment_id: str, start: _FileStart | None) -> Iterator[bytes]:
-        if start is None:
+    def _read_file(self, attachment_id: str) -> Iterator[bytes]:
+        if attachment_id not in self._files:
             raise InvalidInput("its bytes are not in this file")
         with RecordStream(self._path, lambda _problem: None) as stream:
-            stream.seek(start.offset)
+            stream.seek(self._files[attachment_id])
             yield from stream.take_chunks(attachment_id)
 
 

@@ -78,8 +78,6 @@ class MessageRules:
 
 
 class ConversationReader:
-    """Reads one conversation from all places where it is stored."""
-
     def __init__(self, home: HermesHome, chain: Chain) -> None:
         self._home = home
         self._chain = chain

@@ -445,8 +445,6 @@ def _is_repeat(marks: Marks, block: list[int], index: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One place where a session is stored."""
-
     name: str
     open_records: Callable[[], Iterator[Record | ImportProblem]]
     has_local_times: bool = False  # without a time zone
@@ -560,7 +558,6 @@ def _read_marks(copy: Copy) -> tuple[Marks, PlannedCopy]:
 
 
 def _fold_in(plan: SessionPlan, planned: PlannedCopy, marks: Marks) -> None:
-    """Add one more copy to the plan."""
     before, members, bit = plan.marks, plan.members, 1 << len(plan.copies)
     joined, joined_members, shared = Marks(), bytearray(), 0
     for index, other in merge(before, marks, align(before, marks)):

@@ -239,7 +239,6 @@ def _read_pending(session: WebuiSession, last_text: str, zone: tzinfo | None) ->
 
 
 def read_projects(folder: HermesFolder) -> dict[str, ImportedProject]:
-    """Read `projects.json`: projects by their ids."""
     projects = {}
     for item in map(as_dict, as_list(folder.read_json(folder.path / "webui" / "projects.json", "Projects"))):
         project_id, title = as_text(item.get("project_id")), as_text(item.get("name")).strip()

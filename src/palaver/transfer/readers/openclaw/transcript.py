@@ -196,7 +196,6 @@ def build_usage(outline: Outline, session_id: str) -> tuple[TurnUsage, ...]:
 def read_entries(
     transcript: Transcript, created_at: datetime, *, is_group: bool
 ) -> Iterator[ImportedEntry | ImportProblem]:
-    """Read the messages and summaries of a transcript."""
     outline = read_outline(transcript)
     yield from outline.problems
     clock = Clock(created_at)
@@ -312,7 +311,6 @@ def _convert_answer(
 
 
 def _read_parts(content: object) -> tuple[str, list[ImportedFile]]:
-    """Return the text and the images of a message."""
     if isinstance(content, str):
         return as_text(content), []
     texts: list[str] = []
