@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from palaver.core.background import is_owner_dead
 from palaver.core.clock import from_micros, to_micros
@@ -15,6 +15,7 @@ from palaver.core.engines.base import Read, Transaction
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.model import AccountHealth, AccountState, AccountStatus
 from palaver.sessions import delivery_queries
+from palaver.sessions.delivery_queries import NO_PROBLEMS
 from palaver.sessions.home_channels import load_home_channels
 
 if TYPE_CHECKING:
@@ -59,9 +60,13 @@ def read_account_health(
             status=None if key not in rows else _find_current_status(rows[key], is_running=key in running, now=now),
             waiting=waiting.get(key, 0),
             home_channel=homes.get(key),
-            **_describe_problems(problems.get(key)),
+            uncertain=found.uncertain,
+            failed=found.failed,
+            delivery_error=found.last_error,
+            delivery_error_at=found.last_at,
         )
         for key in sorted(keys)
+        for found in [problems.get(key, NO_PROBLEMS)]
     ]
 
 
@@ -80,12 +85,3 @@ def _find_current_status(row: AccountRow, *, is_running: bool, now: datetime) ->
         return row.status
     ended_at = row.status.since if row.lease_until is None else min(from_micros(row.lease_until), now)
     return replace(row.status, state=AccountState.OFF, since=max(ended_at, row.status.since), linking=None)
-
-
-def _describe_problems(problems: delivery_queries.DeliveryProblems | None) -> dict[str, Any]:
-    return {
-        "uncertain": problems.uncertain if problems else 0,
-        "failed": problems.failed if problems else 0,
-        "delivery_error": problems.last_error if problems else None,
-        "delivery_error_at": problems.last_at if problems else None,
-    }

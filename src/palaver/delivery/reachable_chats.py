@@ -174,13 +174,15 @@ def resolve_chat(
     rules = SendingRules(
         principal=principal, config=config, now=now, origin=origin, only_chat=only_chat, redactor=redactor
     )
-    chat = _find_shown_chat(tx, rules, target_text) if is_from_agent else None
-    if chat is not None:
-        return chat
     try:
         target = parse_target(target_text)
     except InvalidInput:
-        raise _build_error(tx, rules, target_text, say("chat.bad_target", "is not a valid target")) from None
+        target = None
+    chat = _find_shown_chat(tx, rules, target_text, target) if is_from_agent else None
+    if chat is not None:
+        return chat
+    if target is None:
+        raise _build_error(tx, rules, target_text, say("chat.bad_target", "is not a valid target"))
     match target.kind:
         case "local":
             return _resolve_local(tx, rules, target_text)
@@ -196,35 +198,28 @@ def resolve_chat(
     return chat
 
 
-def _find_shown_chat(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat | None:
-    """Return the chat that the agent was shown with this text.
+def _find_shown_chat(
+    tx: Transaction, rules: SendingRules, text: str, target: DeliveryTarget | None
+) -> ReachableChat | None:
+    """Return the chat that the agent was shown with this text; `target` is the text as it is parsed, if it can be.
 
     All chats are listed only if they have to be: for a hidden id, or a text that is not exactly a known chat.
     """
-    chat = _find_exact_chat(tx, rules, text) if rules.redactor is None else None
-    if chat is not None or ":" not in text:
-        return chat
+    named = target if target is not None and target.kind == "chat" else None
+    if named is not None and rules.redactor is None:
+        chat = _find_chat(tx, rules, named)
+        if chat is not None and chat.is_known:
+            return chat
+    if ":" not in text:
+        return None
     places = [chat.source for chat in _list_candidates(tx, rules) if chat.source is not None]
     if rules.origin is not None and find_delivery_address(rules.origin.source) is not None:
         places.append(rules.origin.source)
     place = find_shown_place(text, places, rules.redactor)
     if place is not None:
         return _find_chat(tx, rules, make_target(place))
-    try:
-        target = parse_target(text)
-    except InvalidInput:
-        return None
-    hidden = find_hidden_chat(target, places, rules.redactor) if target.kind == "chat" else None
-    return None if hidden is None else _find_chat(tx, rules, replace(target, chat_id=hidden.chat_id))
-
-
-def _find_exact_chat(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat | None:
-    try:
-        target = parse_target(text)
-    except InvalidInput:
-        return None
-    chat = _find_chat(tx, rules, target) if target.kind == "chat" else None
-    return chat if chat is not None and chat.is_known else None
+    hidden = None if named is None else find_hidden_chat(named, places, rules.redactor)
+    return None if named is None or hidden is None else _find_chat(tx, rules, replace(named, chat_id=hidden.chat_id))
 
 
 def _resolve_local(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat:

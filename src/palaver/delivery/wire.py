@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from palaver.core.wire import Doc, Time, TypedDict, build_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from palaver.delivery.model import AccountHealth
 
 
@@ -89,32 +91,14 @@ class PlatformAccountJson(_AccountStatusJson):
     home_channel: Annotated[HomeChannelJson | None, Doc("The default chat of the platform, if it sends there.")]
 
 
-_NEVER_RAN: _AccountStatusJson = {
-    "since": None,
-    "name": None,
-    "warnings": [],
-    "details": [],
-    "last_message_at": None,
-    "error": None,
-    "error_at": None,
-    "last_test": None,
-}
+_NEVER_RAN: Mapping[str, object] = {**dict.fromkeys(_AccountStatusJson.__annotations__), "warnings": [], "details": []}
 
 
 def account_to_json(account: AccountHealth, linking: LinkingJson | None = None) -> PlatformAccountJson:
     """Convert an account. The caller passes `linking` only where an owner alone can read it."""
-    status, of_status, home = account.status, _NEVER_RAN, account.home_channel
-    if status is not None:
-        test = None if status.last_test is None else build_json(ConnectionTestJson, status.last_test)
-        of_status = build_json(_AccountStatusJson, status, last_test=test)
-    return build_json(
-        PlatformAccountJson,
-        account,
-        **of_status,
-        configured=account.is_configured,
-        linking=linking,
-        home_channel=None if home is None else build_json(HomeChannelJson, home),
-    )
+    status = account.status
+    of_status = _NEVER_RAN if status is None else build_json(_AccountStatusJson, status)
+    return build_json(PlatformAccountJson, account, **of_status, configured=account.is_configured, linking=linking)
 
 
 def account_to_flat_json(account: AccountHealth) -> dict[str, object]:

@@ -58,12 +58,9 @@ class NewConversation:
     workspace: str | None = None  # already checked
 
 
-def build_person_source(person: Person, platform: Platform = Platform.WEB) -> SessionSource:
+def build_person_source(person: Person, platform: Platform = Platform.WEB, chat_id: str | None = None) -> SessionSource:
     """Build the source of what a person sends; the inbox finds the lane of the conversation that they send it in."""
-    return _build_source(person, person.id, platform)
-
-
-def _build_source(person: Person, chat_id: str, platform: Platform) -> SessionSource:
+    chat_id = person.id if chat_id is None else chat_id
     return SessionSource(platform, chat_id, chat_type=ChatType.DM, user_id=person.id, user_name=person.name)
 
 
@@ -79,7 +76,7 @@ class Conversations:
 
         A second call with the same key returns the same conversation, so a client that got no response can repeat it.
         """
-        source = _build_source(person, secrets.token_urlsafe(9), platform)
+        source = build_person_source(person, platform, secrets.token_urlsafe(9))
         arrival = self._store.build_arrival(source)
         now = arrival.now_micros
         request = Inbound(

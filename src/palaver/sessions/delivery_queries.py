@@ -117,10 +117,13 @@ def count_open_by_account(tx: Transaction) -> dict[AccountKey, int]:
 class DeliveryProblems:
     """Deliveries of an account that failed, or of which it is unknown whether they arrived."""
 
-    uncertain: int
-    failed: int
-    last_error: str | None
-    last_at: datetime
+    uncertain: int = 0
+    failed: int = 0
+    last_error: str | None = None
+    last_at: datetime | None = None
+
+
+NO_PROBLEMS = DeliveryProblems()
 
 
 def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProblems]:

@@ -39,16 +39,12 @@ _PAUSE_SECONDS = 0.0005
 
 
 def iterate_log(tx: Transaction, row: SessionRow) -> Iterator[Event]:
-    """Yield every event of a session, oldest first.
+    """Return every event of a session, oldest first.
 
     A long log is exported on a thread of its own, which shares the interpreter with the event loop; the pause between
     two batches lets the others go first.
     """
-    after = 0
-    while batch := events.list_events(tx, row.no, after=after, limit=_BATCH_EVENTS):
-        yield from batch
-        after = batch[-1].seq
-        time.sleep(_PAUSE_SECONDS)
+    return events.iterate_events(tx, row.no, _BATCH_EVENTS, pause=lambda: time.sleep(_PAUSE_SECONDS))
 
 
 def iterate_visible_entries(tx: Transaction, row: SessionRow) -> Iterator[DocumentEntry]:

@@ -78,14 +78,9 @@ def resolve_key(tx: Transaction, arrival: Arrival) -> SessionKey:
     return arrival.config.build_session_key(arrival.source, person=person_id)
 
 
-def find_current_session(tx: Transaction, key: str) -> SessionRow | None:
-    row = tx.fetch_one(_SELECT_CURRENT, key)
-    return make_session_row(row) if row else None
-
-
-def _lock_current_session(tx: Transaction, key: str) -> SessionRow | None:
-    """Return the session that a lane is on, and keep others from moving the lane until this transaction ends."""
-    row = tx.fetch_one(f"{_SELECT_CURRENT} {tx.for_update}", key)
+def find_current_session(tx: Transaction, key: str, lock: str = "") -> SessionRow | None:
+    """Return the session that a lane is on; `for_update` of the transaction keeps others from moving the lane."""
+    row = tx.fetch_one(f"{_SELECT_CURRENT} {lock}", key)
     return make_session_row(row) if row else None
 
 
@@ -135,7 +130,7 @@ def get_or_create_entry(tx: Transaction, arrival: Arrival, *, force_new: bool = 
         else None
     )
     key = arrival.config.build_session_key(arrival.source, person=person_row.person.id if person_row else None)
-    current = _lock_current_session(tx, key)
+    current = find_current_session(tx, key, tx.for_update)
     reason = StartReason.FIRST if current is None else _find_start_reason(tx, current, arrival, force_new=force_new)
     if current is not None and reason is None:
         return SessionEntry(key, current.session)
@@ -232,7 +227,7 @@ _SELECT_PLACE = """SELECT l.source, COALESCE(now.audience_no, l.audience_no), l.
 
 def reset_session(tx: Transaction, key: str, now: int, reason: StartReason = StartReason.MANUAL) -> SessionEntry | None:
     """End the lane's session and start another in the same place; None if the lane does not exist."""
-    current = _lock_current_session(tx, key)
+    current = find_current_session(tx, key, tx.for_update)
     lane = tx.fetch_one(_SELECT_PLACE, key)
     if current is None or lane is None:
         return None
@@ -252,7 +247,7 @@ def switch_session(
     tx: Transaction, key: str, target: SessionRow, now: int, person_id: PersonId | None = None
 ) -> SessionEntry | None:
     """Move a lane to another session, which continues with its own totals; None if the lane does not exist."""
-    current = _lock_current_session(tx, key)
+    current = find_current_session(tx, key, tx.for_update)
     if current is None:
         return None
     if current.no != target.no:
@@ -265,7 +260,7 @@ def continue_expired_session(
 ) -> SessionEntry | None:
     """Let the lane's session continue if its reset policy has ended it, or would with the next message; else None."""
     key = resolve_key(tx, arrival)
-    current = _lock_current_session(tx, key)
+    current = find_current_session(tx, key, tx.for_update)
     if current is None or current.session.active_at is None:  # nothing was said in it: people mean the one before
         return None
     if _find_start_reason(tx, current, arrival, force_new=False) not in AUTOMATIC_START_REASONS:
@@ -283,7 +278,7 @@ def _continue_session(
 
 def restore_session(tx: Transaction, key: str, now: int, person_id: PersonId | None = None) -> SessionEntry:
     """Undo the lane's last move, or the end of its session by the reset policy."""
-    current = _lock_current_session(tx, key)
+    current = find_current_session(tx, key, tx.for_update)
     if current is None:
         raise NothingToRestore
     if current.session.is_expired and current.session.active_at is not None:
@@ -425,9 +420,7 @@ def append_in_one_statement(
     if appended is None:
         return None
     session_id, seq = appended
-    return RecordedMessage(
-        session_key=key, session_id=session_id, seq=seq, start_reason=None, previous_had_messages=False
-    )
+    return RecordedMessage(session_key=key, session_id=session_id, seq=seq)
 
 
 def append_to_session(
@@ -441,9 +434,7 @@ def append_to_session(
     seq = message_log.append_messages(
         tx, session.id, [message], arrival.now_micros, from_human=True, person_id=person_id
     )
-    return RecordedMessage(
-        session_key=session.key, session_id=session.id, seq=seq, start_reason=None, previous_had_messages=False
-    )
+    return RecordedMessage(session_key=session.key, session_id=session.id, seq=seq)
 
 
 def _add_author(

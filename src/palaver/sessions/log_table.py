@@ -44,7 +44,7 @@ from palaver.sessions.model import UndoResult
 from palaver.sessions.sent_message import SENT_BY_KEY, find_sent_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 END_OF_LOG = 2**62  # a seq after every event
@@ -207,12 +207,15 @@ def list_events(tx: Transaction, session_no: int, *, after: int = 0, limit: int 
     return [event_from_row(row) for row in rows]
 
 
-def iterate_events(tx: Transaction, session_no: int, batch_size: int) -> Iterator[Event]:
-    """Yield every event of a session, oldest first."""
+def iterate_events(
+    tx: Transaction, session_no: int, batch_size: int, pause: Callable[[], None] = lambda: None
+) -> Iterator[Event]:
+    """Yield every event of a session, oldest first; `pause` is called after each batch."""
     after = 0
     while batch := list_events(tx, session_no, after=after, limit=batch_size):
         yield from batch
         after = batch[-1].seq
+        pause()
 
 
 def list_reactions(tx: Transaction, session_no: int, *, after: int, before: int) -> list[Event]:

@@ -243,8 +243,8 @@ class RecordedMessage:
     session_key: SessionKey
     session_id: SessionId
     seq: int  # the message's number in the session's log
-    start_reason: StartReason | None  # of a session in which this is the first message of a person; else None
-    previous_had_messages: bool  # the lane's previous session had messages: tell the person about the reset
+    start_reason: StartReason | None = None  # of a session in which this is the first message of a person; else None
+    previous_had_messages: bool = False  # the lane's previous session had messages: tell the person about the reset
 
     @property
     def was_auto_reset(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from palaver.core.columns import Columns
 from palaver.core.engines.base import Transaction, fetch_value
@@ -23,13 +23,7 @@ if TYPE_CHECKING:
     from palaver.sessions.gateway_config import GatewayConfig
 
 TextSetting = Literal["model", "profile", "personality", "workspace", "busy_policy"]
-_COLUMNS: dict[TextSetting, str] = {
-    "model": "chosen_model",
-    "profile": "profile",
-    "personality": "personality",
-    "workspace": "workspace",
-    "busy_policy": "busy_policy",
-}
+TEXT_SETTINGS: tuple[TextSetting, ...] = get_args(TextSetting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +74,8 @@ def change(
     person_id: PersonId | None = None,
 ) -> None:
     """Set a setting; None resets it. The caller has checked the value."""
-    column, text = _COLUMNS[setting], None if value is None else str(value)  # an enum as plain text
+    column = "chosen_model" if setting == "model" else setting
+    text = None if value is None else str(value)  # an enum as plain text
     previous = events.lock_session(tx, session_no, column)
     if previous == text:
         return
@@ -125,6 +120,6 @@ def apply_switches(disabled: tuple[str, ...], switches: Mapping[str, bool] | Non
 
 def copy_settings(tx: Transaction, parent_no: int, fork_no: int, now: int, person_id: PersonId | None = None) -> None:
     settings = load(tx, parent_no)
-    for setting in _COLUMNS:
+    for setting in TEXT_SETTINGS:
         change(tx, fork_no, setting, getattr(settings, setting), now, person_id)
     switch_toolsets(tx, fork_no, dict.fromkeys(settings.disabled_toolsets, False), now, person_id)

@@ -33,7 +33,7 @@ from palaver.sessions.message_table import SELECT_EVENT, EventColumns, find_fact
 from palaver.sessions.model import MAX_VERSIONS, Version, VersionInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from palaver.core.ids import PersonId
 
@@ -460,9 +460,8 @@ def create(
         raise InvalidInput(
             say("compress.changed", "The conversation changed while it was being summarized. Try again.")
         )
-    summary = make_storable(new.summary)
-    facts: dict[str, object] = {
-        "summary": summary,
+    facts: dict[str, Any] = {
+        "summary": make_storable(new.summary),
         "first_kept_seq": new.first_kept_seq,
         "message_count": new.message_count,
         "previous_seq": previous_seq,
@@ -475,14 +474,7 @@ def create(
         facts["focus"] = new.focus
     seq = events.append_event(tx, session_no, EventKind.COMPACTED, now, person_id, **facts)
     _set_current(tx, session_no, seq)
-    return Compaction(
-        seq=seq,
-        summary=summary,
-        first_kept_seq=new.first_kept_seq,
-        message_count=new.message_count,
-        carried_seqs=tuple(new.carried_seqs),
-        omitted_count=new.omitted_count,
-    )
+    return _make_compaction(seq, facts)
 
 
 def undo_last(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> Compaction:
@@ -530,12 +522,15 @@ def _load(tx: Transaction, session_no: int, seq: int) -> tuple[Compaction | None
     summary, first_kept_seq, count = (facts.get(name) for name in ("summary", "first_kept_seq", "message_count"))
     if not (isinstance(summary, str) and isinstance(first_kept_seq, int) and isinstance(count, int)):
         return None, None
-    compaction = Compaction(
+    return _make_compaction(seq, facts), facts.get("previous_seq")
+
+
+def _make_compaction(seq: int, facts: Mapping[str, Any]) -> Compaction:
+    return Compaction(
         seq=seq,
-        summary=summary,
-        first_kept_seq=first_kept_seq,
-        message_count=count,
+        summary=facts["summary"],
+        first_kept_seq=facts["first_kept_seq"],
+        message_count=facts["message_count"],
         carried_seqs=tuple(facts.get("carried_seqs", ())),
         omitted_count=facts.get("omitted_count", 0),
     )
-    return compaction, facts.get("previous_seq")

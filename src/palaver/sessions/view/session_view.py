@@ -60,9 +60,6 @@ _SETTINGS = (
     ("busy_policy", "busy policy", "busy"),
     ("toolsets", "tools", "tools"),
 )
-_TEXT_SETTINGS: tuple[session_settings.TextSetting, ...] = (
-    *("model", "profile", "personality", "workspace", "busy_policy"),
-)
 
 
 class SessionChanges(TypedDict, total=False):
@@ -342,7 +339,7 @@ def _apply_changes(tx: Transaction, scope: ViewScope, session_id: str, changes: 
             sessions.set_pinned_or_archived(tx, row, kind, now, person_id)
     if "project" in changes:
         move_to_project(tx, scope, row, changes["project"], now)
-    for setting in _TEXT_SETTINGS:
+    for setting in session_settings.TEXT_SETTINGS:
         if setting in changes:
             session_settings.change(tx, row.no, setting, changes[setting], now, person_id)
     if "profile" in changes and row.session.last_human_at is not None:  # its reset policy counts from now
