@@ -13,11 +13,11 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
-from palaver.core.background import create_lease_owner, is_owner_dead, run_poll_loop
+from palaver.core.background import PollLoop, create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Transaction, WorkKind, Write, write_kind
-from palaver.core.errors import LeaseLost, SendRejected, StoreError, TargetUnreachable
+from palaver.core.engines.base import Read, Transaction, Write
+from palaver.core.errors import LeaseLost, SendRejected, TargetUnreachable
 from palaver.core.tasks import cancel_tasks
 from palaver.delivery import previews_table as previews, sender, table as deliveries
 from palaver.delivery.pace import Pacers
@@ -63,34 +63,34 @@ class Outbox:
         self._owner = create_lease_owner()
         self._pacers = Pacers()
         self._previews = Previews(store, list_adapters, feed, self._pacers, self._owner, get_unstreamed_platforms)
-        self._wake_event = asyncio.Event()
         self._active_sends: dict[asyncio.Task[None], DeliverySender] = {}
         self._known_accounts: frozenset[AccountKey] = frozenset()  # their orphans were recovered since they are live
-        self._send_loop: asyncio.Task[None] | None = None
-        self._recovery_loop: asyncio.Task[None] | None = None
-        self._is_stopping = False
+        self._send_loop = PollLoop(
+            self._start_due_sends, "palaver-outbox", log=log, failure_event="delivery_poll_failed"
+        )
+        self._recovery_loop = PollLoop(
+            self._recover_regularly, "palaver-outbox-recovery", log=log, failure_event="delivery_recovery_failed"
+        )
 
     async def start(self) -> None:
         """Start sending for the accounts that are live, as soon as they are."""
         self._feed.add_work_listener(self.wake)
         self._previews.start()
-        self._send_loop = asyncio.create_task(self._run_send_loop(), name="palaver-outbox")
-        self._recovery_loop = asyncio.create_task(self._run_recovery_loop(), name="palaver-outbox-recovery")
+        self._send_loop.start()
+        self._recovery_loop.start()
 
     def wake(self) -> None:
         """Look now for deliveries to send and answers to show: some of them, or an account, may have changed."""
-        self._wake_event.set()
+        self._send_loop.wake()
         self._previews.wake()
 
     async def stop(self, grace_seconds: float = 10.0) -> None:
         """Start no further send, and give the active ones some time to finish."""
-        self._is_stopping = True
-        self._wake_event.set()
-        if self._send_loop is not None:
-            await self._send_loop  # not canceled: what it has just claimed must not be forgotten
+        await self._send_loop.stop()
         if self._active_sends:
             await asyncio.wait(self._active_sends, timeout=grace_seconds)
-        await cancel_tasks([*self._active_sends, *([self._recovery_loop] if self._recovery_loop is not None else [])])
+        await cancel_tasks(self._active_sends)
+        await self._recovery_loop.cancel()
         await self._previews.stop()
 
     # -- recovery ------------------------------------------------------------------------------------------
@@ -143,17 +143,11 @@ class Outbox:
             self.wake()
         return recovered
 
-    async def _run_recovery_loop(self) -> None:
+    async def _recover_regularly(self) -> float:
         """Recover orphans at a steady interval, however much there is to send."""
-        write_kind.set(WorkKind.BACKGROUND)
-        while True:
-            await asyncio.sleep(RECOVERY_SECONDS)
-            try:
-                await self.recover_orphans()
-            except StoreError as error:  # the next round finds them
-                log.warning("delivery_recovery_failed", extra={"error": str(error)})
-            except Exception:  # whatever it is, the next round finds them
-                log.exception("delivery_recovery_failed")
+        await asyncio.sleep(RECOVERY_SECONDS)
+        await self.recover_orphans()
+        return 0.0
 
     # -- confirmations -------------------------------------------------------------------------------------
 
@@ -221,15 +215,6 @@ class Outbox:
         return is_recorded
 
     # -- sending -------------------------------------------------------------------------------------------
-
-    async def _run_send_loop(self) -> None:
-        await run_poll_loop(
-            self._start_due_sends,
-            self._wake_event,
-            is_stopped=lambda: self._is_stopping,
-            log=log,
-            failure_event="delivery_poll_failed",
-        )
 
     async def _start_due_sends(self) -> float:
         """Claim the deliveries that are due and start sending them; return the seconds until the next is due."""

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from palaver.core.background import run_poll_loop
+from palaver.core.background import PollLoop
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
@@ -70,24 +70,19 @@ class Previews:
         self._ended: OrderedDict[int, None] = OrderedDict()  # turn numbers whose answer is on its way
         self._removals: dict[int, asyncio.Task[None]] = {}  # of leftovers, by the number of the preview
         self._reaction_removals = BackgroundTasks("palaver-reaction-removal")
-        self._wake_event = asyncio.Event()
-        self._is_stopping = False
-        self._loop: asyncio.Task[None] | None = None
+        self._loop = PollLoop(self._poll, "palaver-previews", log=log, failure_event="preview_poll_failed")
 
     def start(self) -> None:
         """Start to show the answers of running turns."""
-        self._loop = asyncio.create_task(self._run_loop(), name="palaver-previews")
+        self._loop.start()
 
     def wake(self) -> None:
         """Look now for turns that have started or ended."""
-        self._wake_event.set()
+        self._loop.wake()
 
     async def stop(self) -> None:
         """Stop all growing messages where they are: the process that runs the account next goes on with them."""
-        self._is_stopping = True
-        self._wake_event.set()
-        if self._loop is not None:
-            await self._loop
+        await self._loop.stop()
         await asyncio.gather(*(self._end_stream(turn_no) for turn_no in list(self._streams)))
         await self._release_previews()
         await self._reaction_removals.end(END_SECONDS)
@@ -119,15 +114,6 @@ class Previews:
             await stream.stop()
 
     # -- the running turns ---------------------------------------------------------------------------------
-
-    async def _run_loop(self) -> None:
-        await run_poll_loop(
-            self._poll,
-            self._wake_event,
-            is_stopped=lambda: self._is_stopping,
-            log=log,
-            failure_event="preview_poll_failed",
-        )
 
     async def _poll(self) -> float:
         """Start and stop growing messages, and delete those that are left over; return the seconds until the next."""

@@ -13,11 +13,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from palaver.core.background import run_poll_loop
+from palaver.core.background import PollLoop
 from palaver.core.engines import sqlite_watch as sqlite_changes
 from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, Read, Transaction, Watch
 from palaver.core.errors import StoreError
 from palaver.core.operation import check_count
+from palaver.core.tasks import cancel_tasks
 from palaver.live.follower import Follower
 from palaver.people.model import Principal, check_can_view_all
 from palaver.sessions import log_table as events, table as sessions, turns_table as turns
@@ -68,11 +69,11 @@ class Feed:
         self._change_marks: sqlite_changes.ChangeMarks | None = None
         self._changed_sessions: set[int] = set()
         self._has_unknown_changes = False  # something has changed, and it is not known what
-        self._wake_event = asyncio.Event()
+        self._notify_loop = PollLoop(self._notify, "palaver-feed", log=log, failure_event="feed_notify_failed")
         self._commit_event = asyncio.Event()  # there was a commit that may concern any session
         self._last_commit_at = 0.0  # event loop time
         self._watch: Watch | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._catch_up_loop: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         engine = self._store.engine
@@ -84,27 +85,16 @@ class Feed:
             loop.call_soon_threadsafe(self._record_changes, session_numbers)
 
         self._watch = engine.watch(on_change)
-        self._tasks = [
-            asyncio.create_task(
-                run_poll_loop(
-                    self._notify,
-                    self._wake_event,
-                    is_stopped=lambda: False,
-                    log=log,
-                    failure_event="feed_notify_failed",
-                ),
-                name="palaver-feed",
-            ),
-            asyncio.create_task(self._run_catch_up_loop(), name="palaver-feed-catch-up"),
-        ]
+        self._notify_loop.start()
+        self._catch_up_loop = asyncio.create_task(self._run_catch_up_loop(), name="palaver-feed-catch-up")
 
     async def stop(self) -> None:
         """Stop watching the store, and close all followers."""
         if self._watch is not None:
             await asyncio.to_thread(self._watch.close)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._notify_loop.cancel()
+        if self._catch_up_loop is not None:
+            await cancel_tasks([self._catch_up_loop])
         for followers in self._followers.values():
             for follower in followers:
                 follower.close()
@@ -200,7 +190,7 @@ class Feed:
             self._has_unknown_changes = True
         else:
             self._changed_sessions |= session_numbers
-        self._wake_event.set()
+        self._notify_loop.wake()
         if not session_numbers:
             self._last_commit_at = asyncio.get_running_loop().time()
             self._commit_event.set()
