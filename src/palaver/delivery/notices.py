@@ -125,8 +125,8 @@ def describe_place(source: SessionSource) -> Text:
     return say("place.chat", "in {name} on {platform}", name=name, platform=platform)
 
 
-def announce_move(tx: Transaction, session_no: int, source: SessionSource, except_key: str, now: int) -> int:
-    """Tell the chats whose lanes are on one person's session that it continues at `source`; return how many."""
+def announce_move(tx: Transaction, session_no: int, source: SessionSource, except_key: str, now: int) -> None:
+    """Tell the chats whose lanes are on one person's session that it continues at `source`."""
     text = describe_continuation(source)
     here = find_delivery_address(source)
     others = [
@@ -136,7 +136,6 @@ def announce_move(tx: Transaction, session_no: int, source: SessionSource, excep
     ]
     for other in others[:MAX_NOTIFIED_CHATS]:
         send_notice(tx, other, text, now, session_no=session_no)
-    return len(others)
 
 
 def announce_page(tx: Transaction, session_no: int, source: SessionSource, config: GatewayConfig, now: int) -> None:

@@ -379,8 +379,8 @@ def _make_postponed_params(now: int, account: AccountKey) -> tuple[str, str, int
 # -- dead targets and resending -----------------------------------------------------------------------------
 
 
-def mark_target_dead(tx: Transaction, address: str, reason: str, now: int) -> int:
-    """Record that an address cannot be reached, and fail everything that waits for it; return how many."""
+def mark_target_dead(tx: Transaction, address: str, reason: str, now: int) -> None:
+    """Record that an address cannot be reached, and fail everything that waits for it."""
     stored_reason = make_storable(store_text(reason))
     tx.lock_name(address)
     tx.execute(
@@ -390,7 +390,7 @@ def mark_target_dead(tx: Transaction, address: str, reason: str, now: int) -> in
         stored_reason,
         now,
     )
-    return tx.execute(
+    tx.execute(
         "UPDATE delivery SET state = 'failed', ended_at = $2, error = $3, due_at = NULL"
         # Both conditions, so that the partial index on open deliveries is used.
         " WHERE address = $1 AND state IN ('pending', 'sending') AND state = 'pending'",

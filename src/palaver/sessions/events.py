@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.clock import format_time
 from palaver.core.ids import PersonId
 from palaver.sessions.message import Message, message_from_json, message_to_json
-from palaver.sessions.wire import EventJson, EventPersonJson, JsonReader
+from palaver.sessions.wire import JsonReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,17 +82,15 @@ class Event:
     person_id: PersonId | None = None  # who did it, if known
     hidden: bool = False  # an undo, a rewrite or another version removed it from the conversation
 
-    def to_dict(self, person_names: Mapping[PersonId, str] = MappingProxyType({})) -> EventJson:
+    def to_dict(self, person_names: Mapping[PersonId, str] = MappingProxyType({})) -> dict[str, Any]:
         """Return the event as JSON-ready data: the same keys as in the API and in exports."""
-        person: EventPersonJson | None = None
-        if self.person_id is not None:
-            person = {"id": self.person_id, "name": person_names.get(self.person_id, "")}
+        person_id = self.person_id
         return {
             "seq": self.seq,
             "kind": self.kind.value,
             "at": format_time(self.at),
             "hidden": self.hidden,
-            "person": person,
+            "person": None if person_id is None else {"id": person_id, "name": person_names.get(person_id, "")},
             "message": None if self.message is None else message_to_json(self.message),
             "facts": dict(self.facts),
         }

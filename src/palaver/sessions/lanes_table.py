@@ -225,7 +225,7 @@ _SELECT_PLACE = """SELECT l.source, COALESCE(now.audience_no, l.audience_no), l.
     WHERE l.key = $1"""
 
 
-def reset_session(tx: Transaction, key: str, now: int, reason: StartReason = StartReason.MANUAL) -> SessionEntry | None:
+def reset_session(tx: Transaction, key: str, now: int) -> SessionEntry | None:
     """End the lane's session and start another in the same place; None if the lane does not exist."""
     current = find_current_session(tx, key, tx.for_update)
     lane = tx.fetch_one(_SELECT_PLACE, key)
@@ -238,8 +238,8 @@ def reset_session(tx: Transaction, key: str, now: int, reason: StartReason = Sta
         audience_no=audience_no,
         shared=bool(shared),
     )
-    no = sessions.create(tx, place, reason, now, previous=current.session)
-    _move(tx, key, current.no, no, EndReason(reason.value), now)
+    no = sessions.create(tx, place, StartReason.MANUAL, now, previous=current.session)
+    _move(tx, key, current.no, no, EndReason.MANUAL, now)
     return SessionEntry(SessionKey(key), sessions.get_by_no(tx, no).session, is_new=True)
 
 

@@ -433,9 +433,7 @@ def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId |
     return UndoResult(turns=facts["turns"], messages=shown_count, prompt=prompt)
 
 
-def rewrite_transcript(
-    tx: Transaction, session_no: int, messages: Sequence[Message], now: int, person_id: PersonId | None = None
-) -> None:
+def rewrite_transcript(tx: Transaction, session_no: int, messages: Sequence[Message], now: int) -> None:
     """Make the visible transcript equal to `messages`: hide from the first difference on, and append the rest."""
     lock_session(tx, session_no)
     old_rows = tx.fetch_all(
@@ -450,7 +448,7 @@ def rewrite_transcript(
         return
     first_seq = old_rows[same][0] if same < len(old_rows) else END_OF_LOG
     counts = {"hidden": len(old_rows) - same, "added": len(new_rows) - same}
-    seq = append_event(tx, session_no, EventKind.REWRITTEN, now, person_id, first_seq=first_seq, **counts)
+    seq = append_event(tx, session_no, EventKind.REWRITTEN, now, None, first_seq=first_seq, **counts)
     hidden_count = _hide_messages(tx, session_no, first_seq, seq, answers_from=first_seq)
     end_compaction_of_hidden(tx, session_no, first_seq)
     added_rows = new_rows[same:]

@@ -24,7 +24,7 @@ from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.titles import clean_long_text
 from palaver.sessions.message import Message, message_to_json
 from palaver.sessions.usage import UsageTotals
-from palaver.sessions.wire import HitJson, JsonReader, SessionJson
+from palaver.sessions.wire import JsonReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -101,7 +101,7 @@ class Session:
     usage: UsageTotals
     source_json: str = field(repr=False)
 
-    def to_dict(self) -> SessionJson:
+    def to_dict(self) -> dict[str, Any]:
         """Return the session as JSON-ready data: the same keys as in the API and in exports."""
         return {
             "id": self.id,
@@ -277,7 +277,7 @@ class SearchHit:
         """Continues the search after this message. It contains nothing that the reader does not know of the message."""
         return f"{self.session_id}.{self.seq}"
 
-    def to_dict(self) -> HitJson:
+    def to_dict(self) -> dict[str, Any]:
         """Return the hit as JSON-ready data: the same keys as in the API."""
         return {
             "session_id": self.session_id,

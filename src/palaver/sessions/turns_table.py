@@ -194,15 +194,13 @@ def request_stop(
     )
 
 
-def withhold_answers(tx: Transaction, person_id: PersonId, address: str) -> list[int]:
-    """Let the answers to a person's open turns not be sent to an address; return the sessions that have such turns."""
-    rows = tx.fetch_all(
-        "UPDATE turn SET address = NULL WHERE person_id = $1 AND address = $2 AND state IN ('queued', 'running')"
-        " RETURNING session_no",
+def withhold_answers(tx: Transaction, person_id: PersonId, address: str) -> None:
+    """Let the answers to a person's open turns not be sent to an address."""
+    tx.execute(
+        "UPDATE turn SET address = NULL WHERE person_id = $1 AND address = $2 AND state IN ('queued', 'running')",
         person_id,
         address,
     )
-    return sorted({int(session_no) for (session_no,) in rows})
 
 
 def cancel_queued(tx: Transaction, session_no: int, now: int, reason: str) -> int:

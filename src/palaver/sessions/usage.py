@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import InvalidInput
 from palaver.core.text import is_storable
-from palaver.sessions.wire import JsonReader, SessionUsageJson, UsageJson
+from palaver.sessions.wire import JsonReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -149,13 +149,9 @@ class UsageSums:
         """The cost of the priced turns in US dollars, or None when no turn has a price."""
         return None if self.cost_nanos is None else Decimal(self.cost_nanos) / NANOS_PER_DOLLAR
 
-    def to_dict(self) -> UsageJson:
+    def to_dict(self) -> dict[str, Any]:
         return {
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cache_read_tokens": self.cache_read_tokens,
-            "cache_write_tokens": self.cache_write_tokens,
-            "reasoning_tokens": self.reasoning_tokens,
+            **{name: getattr(self, name) for name in TOKEN_COUNTERS},
             "cost_usd": None if self.cost is None else f"{self.cost:f}",  # without an exponent
             "unpriced_turns": self.unpriced_turns,
         }
@@ -168,7 +164,7 @@ class UsageTotals(UsageSums):
     cost_status: CostStatus = CostStatus.UNKNOWN
     cost_source: str | None = None
 
-    def to_dict(self) -> SessionUsageJson:
+    def to_dict(self) -> dict[str, Any]:
         sums = UsageSums.to_dict(self)
         return {**sums, "cost_status": self.cost_status.value, "cost_source": self.cost_source}
 

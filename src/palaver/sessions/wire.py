@@ -16,97 +16,13 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from palaver.core.columns import find_field_types
 from palaver.core.errors import InvalidInput
 
 T = TypeVar("T")
 C = TypeVar("C", bound=StrEnum)
-
-
-class UsageJson(TypedDict):
-    """Tokens and their cost."""
-
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    cost_usd: str | None
-    unpriced_turns: int
-
-
-class SessionUsageJson(UsageJson):
-    """Tokens and cost of a session, and how reliable the cost is."""
-
-    cost_status: str
-    cost_source: str | None
-
-
-class SessionJson(TypedDict):
-    id: str
-    title: str | None
-    auto_title: str | None
-    display_name: str
-    preview: str
-    platform: str
-    chat_type: str
-    key: str
-    source: dict[str, str | None]
-    shared: bool
-    pinned: bool
-    archived: bool
-    project_id: str | None
-    parent_id: str | None
-    message_count: int
-    tool_call_count: int
-    created_at: str
-    active_at: str | None
-    last_message_at: str | None
-    last_human_at: str | None
-    start_reason: str
-    previous_had_messages: bool
-    is_first_contact: bool
-    ended_at: str | None
-    end_reason: str | None
-    model: str | None
-    model_provider: str | None
-    context_tokens: int
-    usage: SessionUsageJson
-
-
-class EventPersonJson(TypedDict):
-    """The person who caused an event."""
-
-    id: str
-    name: str
-
-
-class EventJson(TypedDict):
-    """One event of a session's log."""
-
-    seq: int
-    kind: str
-    at: str
-    hidden: bool
-    person: EventPersonJson | None
-    message: dict[str, Any] | None
-    facts: dict[str, Any]
-
-
-class HitJson(TypedDict):
-    """A message found by a search."""
-
-    session_id: str
-    title: str | None
-    seq: int
-    at: str
-    role: str
-    snippet: str
-    highlights: list[tuple[int, int]]  # start and end (exclusive) of the parts of the snippet that match
-    archived: bool  # the session
-    message: dict[str, Any]
 
 
 class JsonReader:

@@ -228,14 +228,9 @@ def build_placeholders(count: int, first: int = 1) -> str:
     return ", ".join(f"${number}" for number in range(first, first + count))
 
 
-def list_columns(columns: type, alias: str = "", **expressions: str) -> str:
-    """Return the fields of a NamedTuple or dataclass as a statement selects them: columns of the table with this
-    alias, or an expression that gives the field.
-    """
-    prefix = f"{alias}." if alias else ""
-    return ", ".join(
-        f"{expressions[name]} AS {name}" if name in expressions else f"{prefix}{name}" for name in _list_names(columns)
-    )
+def list_columns(columns: type, **expressions: str) -> str:
+    """Return the fields of a NamedTuple or dataclass as a statement selects them: columns, or an expression for one."""
+    return ", ".join(f"{expressions[name]} AS {name}" if name in expressions else name for name in _list_names(columns))
 
 
 @cache

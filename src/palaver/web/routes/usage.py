@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from palaver.core.wire import Doc, TypedDict
+from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.sessions.usage import UsageGrouping, UsageRow
 from palaver.web.api_route import make_router
 from palaver.web.auth import CallerView
@@ -48,4 +48,4 @@ async def get_usage_report(
 
 
 def _row_to_json(row: UsageRow) -> UsageRowJson:
-    return {"group": row.group, "label": row.label, "turns": row.turns, **row.to_dict()}
+    return build_json(UsageRowJson, row, **row.to_dict())
