@@ -8,10 +8,10 @@ large store needs little memory and never keeps one state of the database for lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from palaver.core.columns import update_row
-from palaver.core.engines.base import Transaction, fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_value, list_columns
 from palaver.sessions import log_table as events
 from palaver.sessions.usage import TOKEN_COUNTERS
 
@@ -48,8 +48,7 @@ _LANES_ON_ENDED_SESSIONS = """SELECT l.key, s.id FROM lane l JOIN session s ON s
     WHERE s.no > $1 AND s.no <= $2 AND s.end_reason NOT IN ('idle', 'daily') ORDER BY l.key LIMIT $3"""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(NamedTuple):
     """The hash and size that the bytes of an attachment must have."""
 
     no: int
@@ -78,7 +77,7 @@ def find_next_session_no(tx: Transaction, after: int, count: int) -> int | None:
 def find_wrong_counters(tx: Transaction, after: int, up_to: int, limit: int) -> list[WrongSession]:
     """Return the sessions whose log has a hole, or whose row or marks do not match their log."""
     found = [
-        *(_describe_counters(*row) for row in tx.fetch_all(_WRONG_COUNTERS, after, up_to, limit)),
+        *map(_describe_counters, tx.fetch_all(_WRONG_COUNTERS, after, up_to, limit)),
         *(
             WrongSession(no, f"the log of conversation {session_id} lacks the mark of what is hidden at entry {seq}")
             for no, session_id, seq in tx.fetch_all(_UNMARKED_EVENTS, after, up_to, limit)
@@ -91,21 +90,9 @@ def find_wrong_counters(tx: Transaction, after: int, up_to: int, limit: int) -> 
     return found
 
 
-def _describe_counters(
-    no: int,
-    session_id: str,
-    last_seq: int,
-    event_count: int | None,
-    last: int,
-    message_count: int,
-    visible: int,
-    indexed: int,
-    tokens: int,
-    used: int,
-    cost: int,
-    spent: int,
-    last_message: int,
-) -> WrongSession:
+def _describe_counters(row: Row) -> WrongSession:
+    no, session_id, last_seq, event_count, last, message_count, visible, indexed, *usage, last_message = row
+    tokens, used, cost, spent = usage
     is_repairable = True
     if event_count is None:
         problem, is_repairable = f"conversation {session_id} has no log", False
@@ -140,10 +127,8 @@ def find_wrong_lanes(tx: Transaction, after: int, up_to: int, limit: int) -> lis
 
 def list_files(tx: Transaction, after: int, limit: int) -> list[StoredFile]:
     """Return the next attachments by number, used or not."""
-    rows = tx.fetch_all(
-        "SELECT no, id, sha256, size, created_at FROM attachment WHERE no > $1 ORDER BY no LIMIT $2", after, limit
-    )
-    return [StoredFile(*row) for row in rows]
+    sql = f"SELECT {list_columns(StoredFile)} FROM attachment WHERE no > $1 ORDER BY no LIMIT $2"
+    return [StoredFile(*row) for row in tx.fetch_all(sql, after, limit)]
 
 
 def list_lost_lanes(tx: Transaction, limit: int) -> list[str]:

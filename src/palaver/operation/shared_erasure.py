@@ -16,7 +16,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.engines.base import Transaction, build_placeholders, fetch_value
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value
 from palaver.core.ids import new_turn_id
 from palaver.core.source import decode_source, encode_source
 from palaver.core.titles import make_words_title
@@ -57,18 +57,10 @@ def find_sessions(tx: Transaction, person: ErasedPerson, after: int) -> tuple[li
 
     Also returns the number up to which it has read; None at the end.
     """
-    last = _find_last(tx, after)
-    conditions, params = _build_condition(person, first=3)
-    found = tx.fetch_all(
-        "SELECT no, session_no, seq, kind, person_id, body FROM event WHERE no > $1 AND no <= $2"
-        f" AND ({conditions}) ORDER BY no",
-        after,
-        2**62 if last is None else last,
-        *params,
-    )
+    found, last = _read_entries(tx, person, after, "1 = 1")
     theirs = {
         session_no
-        for _, session_no, _, kind, person_id, body in found
+        for session_no, kind, person_id, body in found
         if person_id in person.person_ids
         or _is_author(person, facts := find_facts(body))
         or _drop_quotes(person, kind, facts)[1]
@@ -81,31 +73,33 @@ def count_shared_messages(tx: Transaction, person: ErasedPerson, after: int) -> 
 
     Also returns the conversations that they are in, and the number up to which it has read (None: the end).
     """
-    last = _find_last(tx, after)
     own = build_placeholders(len(person.audiences), first=3)
-    conditions, params = _build_condition(person, first=3 + len(person.audiences))
-    found = tx.fetch_all(
-        "SELECT session_no, person_id, body FROM event WHERE no > $1 AND no <= $2 AND kind = 'message' AND NOT EXISTS"
-        f" (SELECT 1 FROM session s WHERE s.no = event.session_no AND (s.audience_no IN ({own})"
-        f" OR s.is_deleted = 1)) AND ({conditions})",
-        after,
-        2**62 if last is None else last,
-        *person.audiences,
-        *params,
+    is_shared = (
+        "kind = 'message' AND NOT EXISTS (SELECT 1 FROM session s WHERE s.no = event.session_no"
+        f" AND (s.audience_no IN ({own}) OR s.is_deleted = 1))"
     )
+    found, last = _read_entries(tx, person, after, is_shared, *person.audiences)
     theirs = [
         session_no
-        for session_no, person_id, body in found
+        for session_no, _, person_id, body in found
         if person_id in person.person_ids or _is_author(person, find_facts(body))
     ]
     return len(theirs), set(theirs), last
 
 
-def _find_last(tx: Transaction, after: int) -> int | None:
-    """Return the number up to which the next entries are read; None if that is the end."""
+def _read_entries(
+    tx: Transaction, person: ErasedPerson, after: int, condition: str, *params: object
+) -> tuple[list[Row], int | None]:
+    """Return those of the next entries that may concern the person, and the number up to which it has read."""
     sql = "SELECT no FROM event WHERE no > $1 ORDER BY no LIMIT 1 OFFSET $2"
     last: int | None = fetch_value(tx, sql, after, SCANNED_PER_READ - 1)
-    return last
+    may_concern, texts = _build_condition(person, first=3 + len(params))
+    found = tx.fetch_all(
+        "SELECT session_no, kind, person_id, body FROM event WHERE no > $1 AND no <= $2"
+        f" AND {condition} AND ({may_concern}) ORDER BY no",
+        *(after, 2**62 if last is None else last, *params, *texts),
+    )
+    return found, last
 
 
 def _build_condition(person: ErasedPerson, first: int) -> tuple[str, list[str]]:

@@ -466,9 +466,15 @@ def _add_step(turn: TurnBuilder, item: dict[str, Any]) -> bool:
             call_id = as_id(item.get("call_id")) or as_id(item.get("id"))
             turn.add_call(call_id, as_text(item.get("name")), item.get("arguments") or "")
         case "function_call_output":
-            _add_result(turn, item)
+            parts = item.get("output")
+            if isinstance(parts, list):
+                parts = [part for part in parts if as_dict(part).get("type") != "input_image"]
+            turn.add_result(as_id(item.get("call_id")), "", join_result_parts(parts))
         case "open_webui:code_interpreter" | "code_interpreter":
-            _add_code(turn, item)
+            code = as_text(item.get("code")) or _join_parts(item.get("content"))
+            turn.add_call(as_id(item.get("id")), "code_interpreter", {"code": code})
+            if (output := item.get("output")) not in (None, "", [], {}):
+                turn.add_result(as_id(item.get("id")), "code_interpreter", join_result_parts(output))
         case _:
             return False
     return True
@@ -476,23 +482,6 @@ def _add_step(turn: TurnBuilder, item: dict[str, Any]) -> bool:
 
 def _join_parts(parts: object) -> str:
     return "".join(as_text(as_dict(part).get("text")) for part in as_list(parts))
-
-
-def _add_result(turn: TurnBuilder, item: dict[str, Any]) -> None:
-    parts = item.get("output")
-    if isinstance(parts, list):
-        parts = [part for part in parts if as_dict(part).get("type") != "input_image"]
-    turn.add_result(as_id(item.get("call_id")), "", join_result_parts(parts))
-
-
-def _add_code(turn: TurnBuilder, item: dict[str, Any]) -> None:
-    turn.add_call(
-        as_id(item.get("id")),
-        "code_interpreter",
-        {"code": as_text(item.get("code")) or _join_parts(item.get("content"))},
-    )
-    if (output := item.get("output")) not in (None, "", [], {}):
-        turn.add_result(as_id(item.get("id")), "code_interpreter", join_result_parts(output))
 
 
 # ---- text and files ----------------------------------------------------------------------------------------------

@@ -291,7 +291,9 @@ def build_imported_message(record: Record, at: datetime, rules: MessageRules) ->
     content, files = _split_content(record)
     author: Author | None = None
     if record.role == "user" and rules.has_senders:
-        content, author = _take_sender(content, rules)
+        name, sender_id, rest = split_sender(content)
+        if name:
+            content, author = rest, Author(as_text(name), sender_id or rules.sender_ids.get(name))
     notes = [note for item in record.attachments if (note := _attach(item, files, rules))]
     message = build_message(
         record.role,
@@ -330,13 +332,6 @@ def _find_url(part: dict[str, Any]) -> str:
         return ""
     image = part.get("image_url", part.get("url"))
     return as_text(image) or as_text(as_dict(image).get("url"))
-
-
-def _take_sender(content: str, rules: MessageRules) -> tuple[str, Author | None]:
-    name, sender_id, rest = split_sender(content)
-    if not name:
-        return content, None
-    return rest, Author(as_text(name), sender_id or rules.sender_ids.get(name))
 
 
 def _attach(item: object, files: list[ImportedFile], rules: MessageRules) -> str:

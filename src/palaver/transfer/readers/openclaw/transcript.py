@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from palaver.core.files import iterate_lines
-from palaver.sessions.message import Author
+from palaver.sessions.message import Author, Message
 from palaver.sessions.usage import TurnUsage
 from palaver.transfer.imported import ImportedCompaction, ImportedEntry, ImportedFile, ImportedMessage, ImportProblem
 from palaver.transfer.reader_kit.export_files import MAX_ITEM_BYTES, DamagedFile, UnreadableItem, parse_json
@@ -50,7 +50,8 @@ _HEADER = re.compile(r"\s*\[(?:[A-Z][A-Za-z]{1,20} )?[^\[\]\n]{0,200}?\d{4}-\d\d
 _LAST_LINE = re.compile(r"\n?\[message_id: ([^\]\n]{1,100})\]\s*\Z")
 _REPLY_TAG = re.compile(r"\s*\[\[reply_to[^\]\n]{0,100}\]\]\s*")
 _SILENT_ANSWERS: Final = frozenset({"NO_REPLY", "HEARTBEAT_OK"})  # OpenClaw sends them to no one
-_HEARTBEAT: Final = "Read HEARTBEAT.md if it exists"
+_HEARTBEAT: Final = "Read HEARTBEAT.md if it exists"  # with these words OpenClaw wakes the agent
+_SAID: Final = frozenset({"tool_calls", "reasoning"})  # what a message may have besides text and files
 _NO_ENTRIES: Final = frozenset({"session", "title", "leaf", "header"})  # they are not part of the tree
 _STOPPED: Final = frozenset({"aborted", "error"})
 _TOKEN_KEYS: Final = {
@@ -60,6 +61,9 @@ _TOKEN_KEYS: Final = {
     "cache_write_tokens": "cacheWrite",
 }
 _MAX_COST: Final = 1_000_000
+
+
+_Converted = tuple[Message | None, list[ImportedFile], bool]  # with its files, and whether OpenClaw shows it to no one
 
 
 class Transcript(Protocol):
@@ -211,49 +215,46 @@ def read_entries(
                     kept = count - counts.get(as_id(entry.get("firstKeptEntryId")), count)
                     yield ImportedCompaction(summary=as_text(entry.get("summary")), at=at, kept_count=kept)
                 continue
-            built = _build_message(entry, at, is_hidden=is_hidden, is_group=is_group)
+            message, files, is_silent = _convert_entry(entry, is_group=is_group)
         except (UnreadableItem, DamagedFile, RecursionError) as error:
             what = str(error) or "It is nested too deeply."
             yield ImportProblem(where=f"{transcript.name}, entry {entry_id}", what=what)
             continue
-        if built is not None:
-            count += not built.hidden
-            yield built
+        if message is not None and (
+            message.role == "tool" or message.text.strip() or files or _SAID & message.extra.keys()
+        ):
+            hidden = is_hidden or is_silent
+            count += not hidden
+            yield ImportedMessage(message=message, at=at, hidden=hidden, files=tuple(files))
 
 
-def _build_message(entry: dict[str, Any], at: datetime, *, is_hidden: bool, is_group: bool) -> ImportedMessage | None:
+def _convert_entry(entry: dict[str, Any], *, is_group: bool) -> _Converted:
     match as_text(entry.get("type")):
         case "message":
-            return _convert_message(as_dict(entry.get("message")), at, is_hidden=is_hidden, is_group=is_group)
+            return _convert_message(as_dict(entry.get("message")), is_group=is_group)
         case "custom_message":
             text, files = _read_parts(entry.get("content"))
-            hidden = is_hidden or entry.get("display") is False
-            return _make_text("system", text, files, at, hidden=hidden)
+            return build_message("system", text), files, entry.get("display") is False
         case "branch_summary":
             summary = as_text(entry.get("summary"))
             text = f"[Summary of another branch]\n{summary}" if summary.strip() else ""
-            return _make_text("system", text, [], at, hidden=is_hidden)
+            return build_message("system", text), [], False
         case _:
-            return None  # changes of settings, and data of plug-ins
+            return None, [], False  # changes of settings, and data of plug-ins
 
 
-def _make_text(
-    role: str, text: str, files: list[ImportedFile], at: datetime, *, hidden: bool, **extra: Any
-) -> ImportedMessage | None:
-    if not text.strip() and not files and not extra.get("tool_calls") and not extra.get("reasoning"):
-        return None
-    return ImportedMessage(message=build_message(role, text, **extra), at=at, hidden=hidden, files=tuple(files))
-
-
-def _convert_message(
-    message: dict[str, Any], at: datetime, *, is_hidden: bool, is_group: bool
-) -> ImportedMessage | None:
+def _convert_message(message: dict[str, Any], *, is_group: bool) -> _Converted:
     role = as_text(message.get("role"))
     text, files = _read_parts(message.get("content"))
     if role == "user":
-        return _convert_user_message(text, files, at, is_hidden=is_hidden, is_group=is_group)
+        sent = clean_user_text(text)
+        author = Author(sent.sender, sent.sender_id or None) if is_group and sent.sender else None
+        built = build_message("user", sent.text)
+        built = replace(built, author=author, platform_message_id=sent.message_id or None)
+        return built, files, sent.text.lstrip().startswith(_HEARTBEAT)
     if role == "assistant":
-        return _convert_answer(message, text, files, at, is_hidden=is_hidden)
+        built = _convert_answer(message, text)
+        return built, files, built.text.strip() in _SILENT_ANSWERS and "tool_calls" not in built.extra
     if role in {"toolResult", "tool"}:
         parts = [part for part in as_list(message.get("content")) if as_dict(part).get("type") != "image"]
         built = build_message(
@@ -263,28 +264,13 @@ def _convert_message(
             tool_name=as_text(message.get("toolName")) or "tool",
             is_error=message.get("isError") is True,
         )
-        return ImportedMessage(message=built, at=at, hidden=is_hidden)
+        return built, [], False
     if role == "bashExecution":
         text = f"```\n$ {as_text(message.get('command'))}\n{as_text(message.get('output'))}\n```"
-    return _make_text("system", text, files, at, hidden=is_hidden or message.get("display") is False)
+    return build_message("system", text), files, message.get("display") is False
 
 
-def _convert_user_message(
-    text: str, files: list[ImportedFile], at: datetime, *, is_hidden: bool, is_group: bool
-) -> ImportedMessage | None:
-    sent = clean_user_text(text)
-    imported = _make_text("user", sent.text, files, at, hidden=is_hidden or is_silent("user", sent.text))
-    if imported is None:
-        return None
-    author = Author(sent.sender, sent.sender_id or None) if is_group and sent.sender else None
-    return replace(
-        imported, message=replace(imported.message, author=author, platform_message_id=sent.message_id or None)
-    )
-
-
-def _convert_answer(
-    message: dict[str, Any], text: str, files: list[ImportedFile], at: datetime, *, is_hidden: bool
-) -> ImportedMessage | None:
+def _convert_answer(message: dict[str, Any], text: str) -> Message:
     calls: list[dict[str, Any]] = []
     reasoning: list[str] = []
     for part in map(as_dict, as_list(message.get("content"))):
@@ -296,13 +282,11 @@ def _convert_answer(
         elif kind == "thinking":
             reasoning.append(as_text(part.get("thinking")))
     error = as_text(message.get("errorMessage"))
-    answer = join_paragraphs(clean_answer(text), f"[Error: {error}]" if error else "")
-    return _make_text(
+    tag = _REPLY_TAG.match(text)  # says which message it replies to
+    answer = text[tag.end() :] if tag else text
+    return build_message(
         "assistant",
-        answer,
-        files,
-        at,
-        hidden=is_hidden or (is_silent("assistant", answer) and not calls),
+        join_paragraphs(answer, f"[Error: {error}]" if error else ""),
         tool_calls=calls,
         reasoning=join_paragraphs(*reasoning),
         model=as_text(message.get("model")),
@@ -364,14 +348,3 @@ def clean_user_text(text: str) -> SentText:
         text = text[: len(text) - len(last_line[0])]
     sender = as_text(facts.get("name")) or as_text(facts.get("sender"))
     return SentText(text, sender, as_id(facts.get("sender_id")) or as_id(facts.get("id")), message_id)
-
-
-def clean_answer(text: str) -> str:
-    """Return an answer without the tag that says which message it replies to."""
-    found = _REPLY_TAG.match(text)
-    return text[found.end() :] if found else text
-
-
-def is_silent(role: str, text: str) -> bool:
-    """Return whether OpenClaw shows this to no one: its heartbeat, and answers that say that there is none."""
-    return text.strip() in _SILENT_ANSWERS if role == "assistant" else text.lstrip().startswith(_HEARTBEAT)
