@@ -125,37 +125,25 @@ def convert_tools(tools: Sequence[Tool]) -> list[ToolDefinition]:
     ]
 
 
-def convert_stream_event(event: ModelResponseStreamEvent) -> TextDelta | ReasoningDelta | None:
-    """Convert an event of a model's stream to a delta, if it contains text or reasoning."""
-    part = (
-        event.part if isinstance(event, PartStartEvent) else event.delta if isinstance(event, PartDeltaEvent) else None
-    )
-    match part:
-        case TextPart(content=text) | TextPartDelta(content_delta=text) if text:
-            return TextDelta(text)
-        case ThinkingPart(content=text) | ThinkingPartDelta(content_delta=text) if text:
-            return ReasoningDelta(text)
-        case _:
-            return None
+def convert_stream_event(event: ModelResponseStreamEvent) -> tuple[TextDelta | ReasoningDelta | None, str]:
+    """Convert an event of a model's stream to a delta, if it has text or reasoning.
 
-
-def extract_streamed_text(event: ModelResponseStreamEvent) -> str:
-    """Return what an event of a model's stream adds to the answer: text, reasoning or a tool call."""
+    Also return what it adds to the answer: text, reasoning or a tool call.
+    """
     part = (
         event.part if isinstance(event, PartStartEvent) else event.delta if isinstance(event, PartDeltaEvent) else None
     )
     match part:
         case TextPart(content=text) | TextPartDelta(content_delta=text):
-            return text
+            return (TextDelta(text) if text else None), text
         case ThinkingPart(content=text) | ThinkingPartDelta(content_delta=text):
-            return text or ""
+            return (ReasoningDelta(text) if text else None), text or ""
         case ToolCallPart():
-            return f"{part.tool_name} {part.args_as_json_str()}"
-        case ToolCallPartDelta():
-            arguments = part.args_delta
-            return arguments if isinstance(arguments, str) else str(arguments or "")
+            return None, f"{part.tool_name} {part.args_as_json_str()}"
+        case ToolCallPartDelta(args_delta=arguments):
+            return None, arguments if isinstance(arguments, str) else str(arguments or "")
         case _:
-            return ""
+            return None, ""
 
 
 def estimate_request_tokens(messages: Sequence[ModelMessage]) -> int:
@@ -377,8 +365,8 @@ class ToolLoop:
                 model, messages, model_settings=settings, model_request_parameters=parameters
             ) as stream:
                 async for event in stream:
-                    streamed.append(extract_streamed_text(event))
-                    delta = convert_stream_event(event)
+                    delta, added = convert_stream_event(event)
+                    streamed.append(added)
                     if delta is not None:
                         self._has_text |= isinstance(delta, TextDelta) and bool(delta.text.strip())
                         yield delta

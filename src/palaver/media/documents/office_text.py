@@ -133,13 +133,15 @@ def parse_xml(archive: Archive, name: str, handler: XmlHandler) -> None:
 class _Paragraphs(XmlHandler):
     """Collects paragraphs as lines; the cells of a table are on one line."""
 
+    _chars = 0
+    _prefix = ""
+    _cell_depth = 0
+
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self._chars = 0
         self._pieces: list[str] = []
-        self._prefix = ""
+        self._row: list[str] = []
         self._cells: list[str] = []
-        self._cell_depth = 0
 
     def _add(self, text: str) -> None:
         self._chars += len(text)
@@ -162,24 +164,21 @@ class _Paragraphs(XmlHandler):
         if self._cell_depth == 1:
             self._cells = []
 
-    def _end_cell(self, row: list[str]) -> None:
+    def _end_cell(self) -> None:
         self._cell_depth = max(self._cell_depth - 1, 0)
         if not self._cell_depth:
-            row.append(" ".join(cell for cell in self._cells if cell))
+            self._row.append(" ".join(cell for cell in self._cells if cell))
             self._cells = []
 
-    def _end_row(self, row: list[str]) -> None:
+    def _end_row(self) -> None:
         if not self._cell_depth:
-            if any(row):
-                self.lines.append(" | ".join(row))
-            row.clear()
+            if any(self._row):
+                self.lines.append(" | ".join(self._row))
+            self._row = []
 
 
 class _WordHandler(_Paragraphs):
-    def __init__(self) -> None:
-        super().__init__()
-        self._row: list[str] = []
-        self._is_text = False
+    _is_text = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "t":
@@ -200,9 +199,9 @@ class _WordHandler(_Paragraphs):
         elif name == "p":
             self._end_paragraph()
         elif name == "tc":
-            self._end_cell(self._row)
+            self._end_cell()
         elif name == "tr":
-            self._end_row(self._row)
+            self._end_row()
 
     def text(self, data: str) -> None:
         if self._is_text:
@@ -210,12 +209,9 @@ class _WordHandler(_Paragraphs):
 
 
 class _OpenDocumentHandler(_Paragraphs):
-    def __init__(self) -> None:
-        super().__init__()
-        self._row: list[str] = []
-        self._depth = 0  # of paragraphs and headings: a note is inside of one
-        self._list_depth = 0
-        self._slide_count = 0
+    _depth = 0  # of paragraphs and headings: a note is inside of one
+    _list_depth = 0
+    _slide_count = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name in {"p", "h"}:
@@ -242,9 +238,9 @@ class _OpenDocumentHandler(_Paragraphs):
         elif name == "list":
             self._list_depth -= 1
         elif name == "table-cell":
-            self._end_cell(self._row)
+            self._end_cell()
         elif name == "table-row":
-            self._end_row(self._row)
+            self._end_row()
 
     def text(self, data: str) -> None:
         if self._depth > 0:
@@ -280,8 +276,7 @@ class _OrderHandler(XmlHandler):
 class _SlideHandler(XmlHandler):
     """Reads where the speaker's notes of a slide are."""
 
-    def __init__(self) -> None:
-        self.notes = ""
+    notes = ""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "Relationship" and attributes.get("Type", "").endswith("/notesSlide"):
@@ -291,9 +286,7 @@ class _SlideHandler(XmlHandler):
 class _NotesHandler(_WordHandler):
     """Reads the speaker's notes, without the number of the slide, the date, header and footer."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._is_note = True
+    _is_note = True
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "sp":
@@ -343,17 +336,18 @@ def read_open_document(file: IO[bytes]) -> Iterator[str]:
 
 
 def _read_lines(archive: Archive, name: str, handler: _Paragraphs) -> Iterator[str]:
+    rest = ""
     try:
         parse_xml(archive, name, handler)
     except TooMuchText:
-        yield from (f"{line}\n" for line in handler.lines)
-        yield " " * MAX_TEXT_CHARS  # so that the end counts as left out
-        return
+        rest = " " * MAX_TEXT_CHARS  # so that the end counts as left out
     yield from (f"{line}\n" for line in handler.lines)
+    if rest:
+        yield rest
 
 
 class _ContainerHandler(XmlHandler):
-    package: str = ""
+    package = ""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "rootfile" and not self.package:
