@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,7 @@ from palaver.sessions import table as sessions, turn_leases, turns_table as turn
 from palaver.sessions.context import Redactor
 from palaver.sessions.gateway_config import HomeChannel
 from palaver.testing import ScriptedAgent
-from palaver.turns.tools import MAX_SENDS_PER_TURN, MessageSenders, Toolbox
+from palaver.turns.tools import MAX_SENDS_PER_TURN, AgentMessages, SendCounter, Toolbox
 from support.gateway import ask, make_member, wait_until
 from support.messaging import add_writer, get_now
 
@@ -71,9 +72,9 @@ class Asker:
             return turn_leases.claim_turns(tx, limits, get_now(self.store))[0]
 
         lease = engine.run(Write(claim))
-        toolbox = Toolbox(
-            engine, self.store._clock, RULES, make_messages=MessageSenders(self.store, self.redactor).make
-        )
+        redactor = self.redactor if self.store.config.redact_pii else None
+        make_messages = partial(AgentMessages, store=self.store, counter=SendCounter(), redactor=redactor)
+        toolbox = Toolbox(engine, self.store._clock, RULES, make_messages=make_messages)
         tools = toolbox.list_palaver_tools(self.principal, row, recorded.seq, lease=lease)
         self.tools = {tool.name: tool for tool in tools}
 

@@ -33,7 +33,7 @@ from palaver.sessions import settings_table as session_settings, table as sessio
 from palaver.turns.expiry import ExpiryWatcher
 from palaver.turns.learning import MemoryTurnRunner
 from palaver.turns.request_builder import RunDependencies
-from palaver.turns.tools import MessageSenders, SendCounter, Toolbox
+from palaver.turns.tools import AgentMessages, SendCounter, Toolbox
 from palaver.turns.worker import TurnWorker
 
 if TYPE_CHECKING:
@@ -138,13 +138,14 @@ class Gateway:
         """Build everything that depends on the settings and has no state; runs that have started keep theirs."""
         agent, profile, rules = self.agent, self.profile, self.rules
         store = self.store.with_config(self.store.config)
+        id_redactor = redactor if store.config.redact_pii else None
         self.job_environment = JobEnvironment(
             config=store.config,
             rules=rules,
             agent=agent,
             profile=profile,
             prices=self.settings.prices,
-            redactor=redactor if store.config.redact_pii else None,
+            redactor=id_redactor,
         )
         self.jobs = Jobs(AsyncRunner(store.engine), self.job_environment, store.clock)
         self.toolbox = Toolbox(
@@ -152,7 +153,7 @@ class Gateway:
             store.clock,
             rules,
             make_jobs=partial(ConversationJobs, store.engine, store.clock, self.job_environment),
-            make_messages=MessageSenders(store, redactor, self._send_counter).make,
+            make_messages=partial(AgentMessages, store=store, counter=self._send_counter, redactor=id_redactor),
             web_access=self._make_web_access(rules.web) if self._make_web_access else None,
         )
         return RunDependencies(

@@ -67,8 +67,6 @@ if TYPE_CHECKING:
     from palaver.sessions.table import SessionRow
     from palaver.sessions.turn_leases import TurnLease
 
-    MakeMessages = Callable[[Principal, SessionRow, TurnLease | None], messaging.Messages]
-
 _NOT_PRIVATE = "This tool is not available here, because other people can read this conversation."
 MAX_SENDS_PER_TURN: Final = 10
 FILE_FOLDER: Final = "messages"  # of what is sent to `local`
@@ -94,7 +92,7 @@ class Toolbox:
         rules: TurnRules,
         *,
         make_jobs: MakeConversationJobs | None = None,
-        make_messages: MakeMessages | None = None,
+        make_messages: Callable[..., messaging.Messages] | None = None,
         web_access: web.WebAccess | None = None,
     ) -> None:
         self._engine = engine
@@ -110,7 +108,7 @@ class Toolbox:
             )
         if make_messages is not None:
             self._toolset_builders[MESSAGING_TOOLSET] = lambda context: messaging.make_messaging_tools(
-                make_messages(context.principal, context.session_row, context.lease)
+                make_messages(principal=context.principal, session_row=context.session_row, lease=context.lease)
             )
         if web_access is not None:
             self._toolset_builders[WEB_TOOLSET] = lambda context: web.make_web_tools(
@@ -354,22 +352,3 @@ class AgentMessages:
         listed = self._describe(chat.source, chat.name)
         name = f" “{listed.name}”" if listed.name else ""
         return f"Queued for delivery to{name} ({listed.kind}). It is part of the conversation there."
-
-
-class MessageSenders:
-    """Makes what the tools of a turn send messages with."""
-
-    def __init__(self, store: SessionStore, redactor: Redactor | None, counter: SendCounter | None = None) -> None:
-        self._store = store
-        self._redactor = redactor if store.config.redact_pii else None
-        self.counter = counter or SendCounter()
-
-    def make(self, principal: Principal, session_row: SessionRow, lease: TurnLease | None) -> AgentMessages:
-        return AgentMessages(
-            store=self._store,
-            principal=principal,
-            session_row=session_row,
-            counter=self.counter,
-            lease=lease,
-            redactor=self._redactor,
-        )
