@@ -121,24 +121,19 @@ def list_context(tx: Transaction, inbound: Inbound, lane_key: str) -> GroupConte
     return GroupContext(choose_context([(each.author, each.text) for each in messages]), messages[-1].no)
 
 
+@dataclass(frozen=True, slots=True)
 class MessageQueue:
     """Stores messages and queues their turns, inside a transaction."""
 
-    def __init__(
-        self,
-        store: SessionStore,
-        settings: CurrentSettings,
-        list_connected_platforms: Callable[[], Collection[Platform]],
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._list_connected_platforms = list_connected_platforms  # answers can be sent there
+    store: SessionStore
+    settings: CurrentSettings
+    list_connected_platforms: Callable[[], Collection[Platform]]  # answers can be sent there
 
     def store_message(
         self, tx: Transaction, inbound: Inbound, person: Person | None, row: SessionRow | None, now: datetime
     ) -> Receipt:
         """Store a message in the session that it names or, without one, on the lane of its source."""
-        arrival = self._store.build_arrival(inbound.source, now)
+        arrival = self.store.build_arrival(inbound.source, now)
         lane_key = row.session.key if row else lanes.resolve_key(tx, arrival)
         open_turns = turns.load_open(tx, row.no) if row else turns.load_open_on_lane(tx, lane_key)
         if open_turns.is_busy:
@@ -181,7 +176,7 @@ class MessageQueue:
             is_steering=busy_policy is BusyPolicy.STEER and _can_steer(open_turns, person_id, address),
         )
         if row is not None and address is None and not row.session.shared and not request.is_steering:
-            notices.announce_page(tx, row.no, inbound.source, self._store.config, to_micros(now))
+            notices.announce_page(tx, row.no, inbound.source, self.store.config, to_micros(now))
         outcome, turn_id = self._enqueue_turn(tx, request, open_turns, busy_policy, to_micros(now))
         return Receipt(
             outcome=outcome,
@@ -197,7 +192,7 @@ class MessageQueue:
         self, tx: Transaction, request: turns.TurnRequest, open_turns: turns.OpenTurns, policy: BusyPolicy, now: int
     ) -> tuple[Outcome, TurnId]:
         album_id = turns.get_album_id(request.facts)
-        window = round(self._settings.rules.merge_window_seconds * 1_000_000)
+        window = round(self.settings.rules.merge_window_seconds * 1_000_000)
         is_merging = window > 0 or open_turns.is_last_of_album(album_id)
         if album_id is not None:
             window = max(window, ALBUM_WINDOW // timedelta(microseconds=1))
@@ -231,7 +226,7 @@ class MessageQueue:
             return inbound.busy_policy or BusyPolicy.QUEUE
         current = row or lanes.find_current_session(tx, lane_key)
         chosen = session_settings.load(tx, current.no).busy_policy if current else None
-        return chosen or self._settings.rules.get_busy_policy(inbound.source)
+        return chosen or self.settings.rules.get_busy_policy(inbound.source)
 
     def _find_rejection(self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy) -> Receipt | None:
         """Return the receipt of a message that can't be accepted while the agent is busy; None if it can."""
@@ -241,7 +236,7 @@ class MessageQueue:
             return None  # it belongs to what was accepted already
         if policy is BusyPolicy.REJECT:
             return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts=_build_busy_facts("session_busy"))
-        limit = self._settings.rules.max_queued
+        limit = self.settings.rules.max_queued
         if open_turns.queued_count < limit:
             return None
         reply = say(
@@ -259,7 +254,7 @@ class MessageQueue:
         origin = find_delivery_address(row.session.origin) if row and lanes.belongs_to_its_lane(tx, row.no) else None
         if row is None or origin is None:
             raise ChatNotReachable(_NO_ORIGIN, session_id=inbound.session_id)
-        if origin.platform not in self._list_connected_platforms():
+        if origin.platform not in self.list_connected_platforms():
             problem = say(
                 "reply.not_connected",
                 "{platform} isn't connected to this server, so the answer can't be sent there. Connect it, or choose to"
@@ -273,7 +268,7 @@ class MessageQueue:
         """Let the agent learn from the session that has just expired, unless the expiry watcher was faster."""
         left = lanes.find_session_before_move(tx, lane_key)
         if left is not None and left.session.is_expired:
-            queue_memory_turn(tx, self._settings.rules, left.no, MemoryTurnKind.EXPIRY, now)
+            queue_memory_turn(tx, self.settings.rules, left.no, MemoryTurnKind.EXPIRY, now)
 
     def _explain_reset(
         self, tx: Transaction, arrival: lanes.Arrival, recorded: RecordedMessage, session_no: int
@@ -288,7 +283,7 @@ class MessageQueue:
         if not policy.notify:
             return None
         session = sessions.get_by_no(tx, session_no).session
-        return explain_automatic_start(tx, self._store.config, session_no, session)
+        return explain_automatic_start(tx, self.store.config, session_no, session)
 
 
 def _build_busy_facts(error: str, **facts: object) -> dict[str, Any]:

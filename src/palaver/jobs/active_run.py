@@ -1,4 +1,4 @@
-"""The run of a job that a turn works on: who it acts for, what the agent is told, and what it reports.
+"""The run of a job that a turn works on: who it acts for, and what the agent is told.
 
 Always true: equal runs give equal bytes, so the text is the same during a run. Names are inside double quotes that
 they cannot break out of, and ids of chats are left out.
@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from palaver.core.engines.base import Engine, Transaction, Work, Write
 from palaver.core.errors import InvalidInput, NothingToDo
-from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.texts import say
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import SILENT_ANSWER, Job, JobRun, JobRunKind
@@ -21,6 +19,7 @@ from palaver.sessions.targets import parse_target
 from palaver.sessions.turn import JOB_RUN_KEY
 
 if TYPE_CHECKING:
+    from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
     from palaver.jobs.table import JobRow
     from palaver.people.model import Principal
@@ -56,22 +55,6 @@ def load_active_run(tx: Transaction, lease: TurnLease) -> ActiveRun | None:
     if run_row is None or job_row is None:
         raise NothingToDo(say("run.job_deleted", "The job was deleted."))
     return ActiveRun(job_row=job_row, run=run_row.run)
-
-
-class RunReports(Operations[AsyncRunner]):
-    """Stores what one run of a job reports, durably and as often as it is repeated."""
-
-    def __init__(self, engine: Engine, lease: TurnLease) -> None:
-        super().__init__(AsyncRunner(engine))
-        self._lease = lease
-
-    @operation
-    def report_failure(self, reason: str) -> Work[None]:
-        return Write(lambda tx: job_runs.set_reported_failure(tx, self._lease, reason))
-
-    @operation
-    def add_refused_tool(self, tool_name: str) -> Work[None]:
-        return Write(lambda tx: job_runs.add_refused_tool(tx, self._lease, tool_name))
 
 
 def build_job_run_prompt(job: Job, person_name: str, run: JobRun) -> str:

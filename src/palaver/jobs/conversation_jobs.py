@@ -6,7 +6,7 @@ Where other people read the answers, only the jobs that were made in that chat e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from palaver.agent.toolsets import is_personal_lane_in_group
@@ -32,91 +32,82 @@ if TYPE_CHECKING:
     from palaver.sessions.turn_leases import TurnLease
 
 
+@dataclass(frozen=True, slots=True)
 class ConversationJobs:
     """The jobs of a principal, as far as one conversation may know them."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        clock: Clock,
-        environment: JobEnvironment,
-        principal: Principal,
-        session_row: SessionRow,
-        lease: TurnLease | None = None,
-    ) -> None:
-        """Without the lease of a turn, jobs can only be listed."""
-        self._engine = engine
-        self._clock = clock
-        self._environment = environment
-        self._principal = principal
-        self._session_row = session_row
-        self._lease = lease
+    engine: Engine
+    clock: Clock
+    environment: JobEnvironment
+    principal: Principal
+    session_row: SessionRow
+    lease: TurnLease | None = None  # None: jobs can only be listed
 
     @property
     def grantable_toolsets(self) -> Sequence[str]:
-        return list_grantable_toolsets(self._environment, self._principal.role)
+        return list_grantable_toolsets(self.environment, self.principal.role)
 
     async def list_jobs(self) -> Sequence[JobSummary]:
-        return await self._engine.arun(Read(lambda tx: self._get_jobs(tx).list(self._principal)))
+        return await self.engine.arun(Read(lambda tx: self._get_jobs(tx).list(self.principal)))
 
     async def pause(self, job: str) -> JobDetails:
         def run(tx: Transaction) -> JobDetails:
             turn_leases.check_lease(tx, self._require_lease())
-            return self._get_jobs(tx).pause(self._principal, job)
+            return self._get_jobs(tx).pause(self.principal, job)
 
-        return await self._engine.arun(Write(run))
+        return await self.engine.arun(Write(run))
 
     async def propose(self, draft: JobDraft) -> JobProposal:
         """Store a new job that waits for the person, and ask them."""
-        await self._environment.prices.load([self._environment.agent.model])
+        await self.environment.prices.load([self.environment.agent.model])
 
         def propose(tx: Transaction) -> JobProposal:
-            source, session_id = self._find_source(tx), self._session_row.session.id
-            return self._get_jobs(tx).propose(self._principal, draft, source, session_id=session_id)
+            source, session_id = self._find_source(tx), self.session_row.session.id
+            return self._get_jobs(tx).propose(self.principal, draft, source, session_id=session_id)
 
-        return await self._engine.arun(Write(lambda tx: self._ask(tx, propose)))
+        return await self.engine.arun(Write(lambda tx: self._ask(tx, propose)))
 
     async def propose_change(self, job: str, draft: JobDraft) -> JobProposal:
         """Store a change of a job that waits for the person, and ask them."""
-        details = await self._engine.arun(Read(lambda tx: self._get_jobs(tx).get(self._principal, job)))
-        await self._environment.prices.load([details.preview.used_model])
+        details = await self.engine.arun(Read(lambda tx: self._get_jobs(tx).get(self.principal, job)))
+        await self.environment.prices.load([details.preview.used_model])
 
         def propose(tx: Transaction) -> JobProposal:
-            return self._get_jobs(tx).propose_change(self._principal, job, draft)
+            return self._get_jobs(tx).propose_change(self.principal, job, draft)
 
-        return await self._engine.arun(Write(lambda tx: self._ask(tx, propose)))
+        return await self.engine.arun(Write(lambda tx: self._ask(tx, propose)))
 
     def _ask(self, tx: Transaction, propose: Callable[[Transaction], JobProposal]) -> JobProposal:
         lease = self._require_lease()
         turn_leases.check_lease(tx, lease)
         proposal = propose(tx)
         job_row = jobs.get_any(tx, proposal.job_id)
-        ask_person(tx, job_row.no, proposal, lease, to_micros(self._clock.now()))
-        redactor = self._environment.redactor
+        ask_person(tx, job_row.no, proposal, lease, to_micros(self.clock.now()))
+        redactor = self.environment.redactor
         targets = tuple(hide_chat_id(target, redactor) for target in proposal.fields.targets)
         preview = replace(proposal.preview, fields=replace(proposal.fields, targets=targets))
         return replace(proposal, preview=preview)
 
     def _require_lease(self) -> TurnLease:
-        if self._lease is None:
+        if self.lease is None:
             raise NotAllowed("Jobs can only be changed during an answer.")
-        return self._lease
+        return self.lease
 
     def _get_jobs(self, tx: Transaction) -> Jobs[TransactionRunner]:
-        session = self._session_row.session
+        session = self.session_row.session
         is_read_by_others = session.shared or is_personal_lane_in_group(session)
         only_chat = self._find_source(tx) if is_read_by_others else None
-        return Jobs(TransactionRunner(tx), self._environment, self._clock, only_chat=only_chat)
+        return Jobs(TransactionRunner(tx), self.environment, self.clock, only_chat=only_chat)
 
     def _find_source(self, tx: Transaction) -> SessionSource:
         """Return where the message that is answered came from: the place that a job calls its origin."""
-        session, address = self._session_row.session, self._lease.address if self._lease else None
+        session, address = self.session_row.session, self.lease.address if self.lease else None
         if address is not None:
-            sources = (source for _, source in lanes.list_on_session(tx, self._session_row.no))
+            sources = (source for _, source in lanes.list_on_session(tx, self.session_row.no))
             return next((each for each in sources if str(Address.from_source(each)) == address), session.origin)
-        if self._lease is None or session.origin.platform in PLATFORMS_WITHOUT_CHATS:
+        if self.lease is None or session.origin.platform in PLATFORMS_WITHOUT_CHATS:
             return session.origin
-        person_row = people.find_by_id(tx, self._principal.person_id)
+        person_row = people.find_by_id(tx, self.principal.person_id)
         if person_row is None:
             raise NotFound("This account is closed.")
         return replace(build_person_source(person_row.person), chat_id=session.id)  # asked on the page

@@ -23,9 +23,8 @@ from palaver.jobs.model import (
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from palaver.jobs.active_run import RunReports
     from palaver.jobs.conversation_jobs import ConversationJobs
 
 
@@ -167,11 +166,13 @@ def _format_job(line: JobSummary) -> str:
 # ---- for a run of a job -----------------------------------------------------------------------------------------
 
 
-def make_run_tools(reports: RunReports) -> tuple[Tool, ...]:
+def make_run_tools(report: Callable[[str], Awaitable[None]]) -> tuple[Tool, ...]:
+    """Make the tools of one run of a job; `report` stores why it has failed."""
+
     async def report_failure(values: Mapping[str, Any]) -> str:
         reason = Arguments(values, "reason").get_text("reason")[:MAX_REASON_CHARS]
         with translate_errors():
-            await reports.report_failure(reason)
+            await report(reason)
         return _RECORDED
 
     return (

@@ -99,21 +99,13 @@ class _Plan:
         )
 
 
+@dataclass(slots=True, kw_only=True)
 class Compactor:
-    def __init__(
-        self,
-        dependencies: RunDependencies,
-        lease: TurnLease,
-        *,
-        add_usage: Callable[[UsageReport], None],
-        send_notice: Callable[[Notice], None],
-    ) -> None:
-        self._dependencies = dependencies
-        self._store = dependencies.store
-        self._lease = lease
-        self._add_usage = add_usage  # the usage of a summary belongs to the turn
-        self._send_notice = send_notice
-        self._is_limited = False  # the budget allows a shorter summary only
+    dependencies: RunDependencies
+    lease: TurnLease
+    add_usage: Callable[[UsageReport], None]  # the usage of a summary belongs to the turn
+    send_notice: Callable[[Notice], None]
+    _is_limited: bool = False  # the budget allows a shorter summary only
 
     async def compact(self, focus: str | None, up_to_seq: int, *, exchanges: int, min_tokens: float = 0) -> Compaction:
         """Let the model of the conversation summarize everything before the last exchanges.
@@ -121,8 +113,8 @@ class Compactor:
         When that fails, the conversation is unchanged. Raises NothingToCompact when there is nothing to summarize, or
         fewer than `min_tokens`: the summary would cost more than it frees.
         """
-        lease, files = self._lease, self._dependencies.files
-        plan = await self._store.engine.arun(
+        lease, files = self.lease, self.dependencies.files
+        plan = await self.dependencies.store.engine.arun(
             Read(lambda tx: self._plan(tx, compactions.find_last_summary(tx, lease.session_no), up_to_seq, exchanges))
         )
         previous = plan.previous
@@ -138,9 +130,9 @@ class Compactor:
             messages = await files.prepare_for_model(lease.session_id, messages, images=False)
         if estimate_message_tokens(messages) < min_tokens:
             raise NothingToCompact
-        self._send_notice(Notice(say("compaction.working", "Summarizing older messages…"), NoticeCode.SUMMARIZING))
+        self.send_notice(Notice(say("compaction.working", "Summarizing older messages…"), NoticeCode.SUMMARIZING))
 
-        meter = self._dependencies.budgets.make_meter(lease, CallPurpose.SUMMARY, on_notice=self._handle_budget_notice)
+        meter = self.dependencies.budgets.make_meter(lease, CallPurpose.SUMMARY, on_notice=self._handle_budget_notice)
 
         def build_request(part: Sequence[Mapping[str, Any]], previous_summary: str | None) -> AgentRequest:
             request = summaries.build_summary_request(part, focus, previous_summary)
@@ -153,15 +145,15 @@ class Compactor:
         if notice.code == NoticeCode.ANSWER_LIMITED:  # it would be about the summary, which people did not ask for
             self._is_limited = True
         else:
-            self._send_notice(notice)
+            self.send_notice(notice)
 
     async def omit(self, up_to_seq: int, *, exchanges: int) -> Compaction:
         """Let the messages before the last exchanges leave the agent's view, without a summary of them.
 
         Raises NothingToCompact when there are none.
         """
-        plan = await self._store.engine.arun(
-            Read(lambda tx: self._plan(tx, compactions.find_current(tx, self._lease.session_no), up_to_seq, exchanges))
+        plan = await self.dependencies.store.engine.arun(
+            Read(lambda tx: self._plan(tx, compactions.find_current(tx, self.lease.session_no), up_to_seq, exchanges))
         )
         if not plan.old:
             raise NothingToCompact
@@ -169,7 +161,7 @@ class Compactor:
         return await self._store_compaction(plan.build(summary, omitted_count=omitted + len(plan.old)))
 
     def _plan(self, tx: Transaction, previous: Compaction | None, up_to_seq: int, exchanges: int) -> _Plan:
-        session_no = self._lease.session_no
+        session_no = self.lease.session_no
         visible, _ = compactions.load_view(tx, session_no, previous, events.END_OF_LOG)
         log = [
             event
@@ -177,7 +169,7 @@ class Compactor:
             if event.message is not None and (event.message.role != "user" or event.seq <= up_to_seq)
         ]
         settings = session_settings.load(tx, session_no)
-        choices = load_turn_choices(tx, self._dependencies, self._lease.person_id, settings)
+        choices = load_turn_choices(tx, self.dependencies, self.lease.person_id, settings)
         return _Plan(
             old=summaries.find_old_messages(
                 log, exchanges, input_seq=up_to_seq, open_seqs=turns.list_open_seqs(tx, session_no)
@@ -189,12 +181,12 @@ class Compactor:
         )
 
     async def _store_compaction(self, new: compactions.NewCompaction) -> Compaction:
-        lease, now = self._lease, to_micros(self._store.clock.now())
+        lease, now = self.lease, to_micros(self.dependencies.store.clock.now())
 
         def write(tx: Transaction) -> Compaction:
             turn_leases.check_lease(tx, lease)
             compaction = compactions.create(tx, lease.session_no, new, now, lease.person_id)
-            rules = self._dependencies.rules
+            rules = self.dependencies.rules
             queue_memory_turn(
                 tx, rules, lease.session_no, MemoryTurnKind.COMPACTION, now, up_to_seq=new.last_replaced_seq
             )
@@ -205,7 +197,7 @@ class Compactor:
             return compaction
 
         crash_point("turn.before_compaction")
-        compaction = await self._store.engine.arun(Write(write))
+        compaction = await self.dependencies.store.engine.arun(Write(write))
         crash_point("turn.compacted")
         return compaction
 
@@ -219,13 +211,13 @@ class Compactor:
         """Ask the model for a summary; if the messages are too long for it, of one half after the other."""
         text = []
         try:
-            run = self._dependencies.agent.run(build_request(messages, previous_summary))
+            run = self.dependencies.agent.run(build_request(messages, previous_summary))
             async with contextlib.aclosing(run) as agent_events:  # type: ignore[type-var]
                 async for event in agent_events:
                     if isinstance(event, TextDelta):
                         text.append(event.text)
                     elif isinstance(event, UsageReport):  # its prompt says nothing about the length of the conversation
-                        self._add_usage(replace(event, usage=replace(event.usage, last_prompt_tokens=None)))
+                        self.add_usage(replace(event, usage=replace(event.usage, last_prompt_tokens=None)))
                     elif event == CUT_OFF_NOTICE and self._is_limited:
                         raise AgentError(LIMITED_SUMMARY_ERROR)
         except ContextOverflow:
@@ -275,41 +267,32 @@ def format_compaction_reply(compaction: Compaction) -> str:
     )
 
 
+@dataclass(slots=True, kw_only=True)
 class OverflowHandler:
     """Makes the request of one turn smaller."""
 
-    def __init__(
-        self,
-        rules: CompactionRules,
-        compactor: Compactor,
-        *,
-        build_request: Callable[[], Awaitable[AgentRequest]],
-        get_input_seq: Callable[[], int],
-        send_notice: Callable[[Notice], None],
-        on_shortened: Callable[[], None],
-    ) -> None:
-        self._rules = rules
-        self._compactor = compactor
-        self._build_request = build_request
-        self._get_input_seq = get_input_seq
-        self._send_notice = send_notice
-        self._can_summarize = rules.enabled
-        self._on_shortened = on_shortened
-        self._max_tokens: int | None = None  # of the messages, once they are shortened
+    rules: CompactionRules
+    compactor: Compactor
+    build_request: Callable[[], Awaitable[AgentRequest]]
+    get_input_seq: Callable[[], int]
+    send_notice: Callable[[Notice], None]
+    on_shortened: Callable[[], None]
+    _has_failed: bool = False  # to summarize: it would fail again, and cost again
+    _max_tokens: int | None = None  # of the messages, once they are shortened
 
     async def iterate_requests(self) -> AsyncGenerator[AgentRequest, None]:
         """Yield smaller and smaller requests for a conversation that was too long for the model."""
-        messages = (await self._build_request()).messages
+        messages = (await self.build_request()).messages
         tokens = count_tokens(messages)
         new_tokens = count_tokens(messages[_find_last_question(messages) :])
         enough_tokens = max(2 * (tokens - new_tokens), MIN_CONTEXT_TOKENS)  # for all messages before the last question
         while (max_tokens := (self._max_tokens or tokens) // 2) > enough_tokens:
             self._max_tokens = max_tokens
             yield await self._build_shortened()
-        for exchanges in sorted({self._rules.keep_exchanges, 1, 0}, reverse=True):
+        for exchanges in sorted({self.rules.keep_exchanges, 1, 0}, reverse=True):
             if await self._make_room(exchanges):
                 yield await self._build_shortened()
-        messages = (await self._build_request()).messages
+        messages = (await self.build_request()).messages
         max_tokens = min(self._max_tokens or count_tokens(messages), count_tokens(messages))
         message_count, has_grown = len(messages), False
         while has_grown or max_tokens > MIN_CONTEXT_TOKENS:
@@ -317,35 +300,35 @@ class OverflowHandler:
             max_tokens = max_tokens if has_grown else max_tokens // 2
             self._max_tokens = max_tokens
             yield await self._build_shortened()
-            count_now = len((await self._build_request()).messages)
+            count_now = len((await self.build_request()).messages)
             has_grown, message_count = count_now > message_count, count_now
 
     async def _make_room(self, exchanges: int) -> bool:
         """Let a summary, or nothing, replace the messages before the last exchanges; False if there are none."""
-        input_seq = self._get_input_seq()
-        if self._can_summarize:
+        input_seq = self.get_input_seq()
+        if self.rules.enabled and not self._has_failed:
             try:
-                await self._compactor.compact(None, input_seq, exchanges=exchanges)
+                await self.compactor.compact(None, input_seq, exchanges=exchanges)
             except NothingToDo:
                 return False
             except (AgentError, InvalidInput) as error:
                 log.warning("turn_summary_failed", extra={"error": str(error)})
-                self._can_summarize = False  # it would fail again, and cost again
+                self._has_failed = True
             else:
-                self._send_notice(SUMMARIZED_NOTICE)
+                self.send_notice(SUMMARIZED_NOTICE)
                 return True
         try:
-            await self._compactor.omit(input_seq, exchanges=exchanges)
+            await self.compactor.omit(input_seq, exchanges=exchanges)
         except NothingToDo:
             return False
-        self._send_notice(OMITTED_NOTICE)
+        self.send_notice(OMITTED_NOTICE)
         return True
 
     async def _build_shortened(self) -> AgentRequest:
-        request = await self._build_request()
+        request = await self.build_request()
         if self._max_tokens is None:
             return request
-        self._on_shortened()
+        self.on_shortened()
         return replace(request, messages=shorten_messages(request.messages, self._max_tokens))
 
 

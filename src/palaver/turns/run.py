@@ -29,7 +29,8 @@ from palaver.core.errors import (
     StoreUnavailable,
 )
 from palaver.core.texts import join_texts, say
-from palaver.jobs.active_run import RunReports, is_job_run
+from palaver.jobs import runs_table as job_runs
+from palaver.jobs.active_run import is_job_run
 from palaver.live.feed_events import LiveRun
 from palaver.sessions import log_table as events, turn_leases
 from palaver.sessions.draft import Piece, PieceKind, Position
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
     from palaver.sessions.events import Compaction, Event
     from palaver.sessions.turn_leases import TurnLease
-    from palaver.sessions.usage import TurnUsage
 
 STOP_TIMEOUT_SECONDS = 30.0  # for a driver and its tools to react to being canceled
 END_RETRY_SECONDS = 0.5  # pause before an answer that could not be stored is stored again
@@ -79,7 +79,7 @@ class Run:
         self._dependencies = dependencies
         self._engine = dependencies.store.engine
         self._live = LiveRun(lease.turn_no, lease.turn_id, lease.session_no, lease.attempt)
-        self._recorder = AnswerRecorder(self._live, dependencies.store.clock, lease.input_seq)
+        self.recorder = AnswerRecorder(self._live, dependencies.store.clock, lease.input_seq)
         self._request_builder = RequestBuilder(
             dependencies=dependencies,
             lease=lease,
@@ -107,17 +107,9 @@ class Run:
         """Return whether the run should have ended long ago and has not: its lease is no longer extended."""
         return time.monotonic() > self._give_up_at and not self.is_ending
 
-    @property
-    def usage(self) -> list[TurnUsage]:
-        return self._recorder.usage
-
-    @property
-    def unrecorded_usage(self) -> list[TurnUsage]:
-        return self._recorder.unrecorded_usage
-
     def get_unsaved_pieces(self) -> tuple[list[Piece], Position]:
         """Return the pieces of the draft that are not stored yet, and the position after them."""
-        draft = self._recorder.draft
+        draft = self.recorder.draft
         return draft.get_pieces_since(self.saved_position), draft.position
 
     # -- the run -------------------------------------------------------------------------------------------
@@ -190,10 +182,10 @@ class Run:
         if await self._compact_if_nearly_full(request.model, last_prompt_tokens):
             request, _ = await self._build_request(agent_tools)
         overflow = OverflowHandler(
-            self._dependencies.rules.compaction,
-            self._make_compactor(),
+            rules=self._dependencies.rules.compaction,
+            compactor=self._make_compactor(),
             build_request=lambda: self._build_first(agent_tools),
-            get_input_seq=lambda: self._recorder.input_seq,
+            get_input_seq=lambda: self.recorder.input_seq,
             send_notice=self._send_notice_once,
             on_shortened=self._report_shortening,
         )
@@ -206,12 +198,12 @@ class Run:
 
     def _can_ask_again(self) -> bool:
         """Whether the model has said nothing yet, or only used tools, so that it can be asked again with less."""
-        pieces = self._recorder.draft.pieces
+        pieces = self.recorder.draft.pieces
         return not pieces or pieces[-1].kind is PieceKind.RESULT
 
     async def _build_request(self, agent_tools: Sequence[Tool]) -> tuple[AgentRequest, int]:
-        answer_so_far = self._recorder.build_answer(TurnState.DONE)
-        return await self._request_builder.build(self._recorder.input_seq, agent_tools, answer_so_far)
+        answer_so_far = self.recorder.build_answer(TurnState.DONE)
+        return await self._request_builder.build(self.recorder.input_seq, agent_tools, answer_so_far)
 
     async def _build_first(self, agent_tools: Sequence[Tool]) -> AgentRequest:
         return (await self._build_request(agent_tools))[0]
@@ -237,12 +229,15 @@ class Run:
         await self._record_begin()
         exchanges = self._dependencies.rules.compaction.keep_exchanges
         return await self._make_compactor().compact(
-            focus, self._recorder.input_seq, exchanges=exchanges, min_tokens=min_tokens
+            focus, self.recorder.input_seq, exchanges=exchanges, min_tokens=min_tokens
         )
 
     def _make_compactor(self) -> Compactor:
         return Compactor(
-            self._dependencies, self.lease, add_usage=self._recorder.add_usage, send_notice=self._send_notice_once
+            dependencies=self._dependencies,
+            lease=self.lease,
+            add_usage=self.recorder.add_usage,
+            send_notice=self._send_notice_once,
         )
 
     async def _record_begin(self) -> None:
@@ -275,10 +270,11 @@ class Run:
     async def _check_granted(self, call: ToolCall, tools: Sequence[Tool]) -> None:
         """Record that a run of a job wanted a tool that it does not have; its driver refuses the call."""
         if all(call.name != tool.name for tool in tools):
-            await RunReports(self._engine, self.lease).add_refused_tool(call.name)
+            add = partial(job_runs.add_refused_tool, lease=self.lease, tool_name=call.name)
+            await self._engine.arun(Write(add))
 
     def _record(self, event: AgentEvent) -> None:
-        self._recorder.record(event)
+        self.recorder.record(event)
         self._dependencies.feed.notify_progress(self._live)
 
     def _send_notice_once(self, notice: Notice) -> None:
@@ -329,7 +325,7 @@ class Run:
         crash_point("turn.steered")
         if not taken:
             return ()
-        self._recorder.start_part(taken[-1].seq)
+        self.recorder.start_part(taken[-1].seq)
         return [event.message.text for event in taken if event.message is not None and not event.hidden]
 
     # -- the end -------------------------------------------------------------------------------------------
@@ -355,13 +351,13 @@ class Run:
                 return
 
     def _finish(self, tx: Transaction, end: AnswerEnded, now: int) -> None:
-        messages = [] if self.lease.kind is TurnKind.COMPACT else self._recorder.build_answer(end.state)
+        messages = [] if self.lease.kind is TurnKind.COMPACT else self.recorder.build_answer(end.state)
         finish_turn(
             tx,
             self._dependencies.store.config,
             self.lease,
             messages,
-            self.unrecorded_usage,
+            self.recorder.unrecorded_usage,
             end,
             now,
             notices=self._chat_notices,
@@ -371,8 +367,8 @@ class Run:
     def _finish_with_text(self, tx: Transaction, end: AnswerEnded, now: int) -> None:
         """End a turn whose driver produced something that the log cannot hold: keep the text of its answer."""
         config = self._dependencies.store.config
-        messages = build_text_only_messages(self._recorder.draft, self.lease.input_seq)
-        finish_turn(tx, config, self.lease, messages, self.unrecorded_usage, end, now)
+        messages = build_text_only_messages(self.recorder.draft, self.lease.input_seq)
+        finish_turn(tx, config, self.lease, messages, self.recorder.unrecorded_usage, end, now)
 
     def _now(self) -> int:
         return to_micros(self._dependencies.store.clock.now())

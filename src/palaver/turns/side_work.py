@@ -109,7 +109,7 @@ class TitleWriter:
             and run.end_state is TurnState.DONE
             and run.lease.kind is not TurnKind.COMPACT
             and run.lease.input_seq <= MAX_INPUT_SEQ
-            and not any(map(_is_built_in, run.usage))
+            and not any(map(_is_built_in, run.recorder.usage))
         )
 
     async def _make_title(self, lease: TurnLease) -> None:

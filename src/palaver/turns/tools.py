@@ -44,8 +44,7 @@ from palaver.delivery.reachable_chats import (
     resolve_chat,
 )
 from palaver.delivery.tools import MAX_SENT_CHARS, ListedChat
-from palaver.jobs import table as jobs, tools as schedule
-from palaver.jobs.active_run import RunReports
+from palaver.jobs import runs_table as job_runs, table as jobs, tools as schedule
 from palaver.jobs.fields import get_origin
 from palaver.media.web import tools as web
 from palaver.memory import tools as memory
@@ -142,7 +141,11 @@ class Toolbox:
         )
         if principal.job_id is None or lease is None:
             return tools
-        return (*tools, *schedule.make_run_tools(RunReports(self._engine, lease)))
+
+        async def report_failure(reason: str) -> None:
+            await self._engine.arun(Write(lambda tx: job_runs.set_reported_failure(tx, lease, reason)))
+
+        return (*tools, *schedule.make_run_tools(report_failure))
 
     def _list_toolset_names(
         self, principal: Principal, session_row: SessionRow, servers: Iterable[str], granted: Collection[str] | None

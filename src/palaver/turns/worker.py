@@ -277,7 +277,7 @@ class TurnWorker:
         def recover(tx: Transaction, now: int) -> None:
             # Without waiting for its lease to expire.
             _recover(tx, self._get_dependencies().store.config, turn_leases.load_orphan(tx, run.lease), now)
-            record_orphan_usage(tx, run.lease, run.unrecorded_usage, now)
+            record_orphan_usage(tx, run.lease, run.recorder.unrecorded_usage, now)
 
         while not self._claim_loop.is_stopping:
             try:
@@ -294,7 +294,7 @@ class TurnWorker:
 
     async def _record_orphan_usage(self, run: Run) -> None:
         """Record what a run used before it lost its turn: it has to be paid for, whichever run answers."""
-        record = partial(record_orphan_usage, lease=run.lease, usages=run.unrecorded_usage, now=self._now())
+        record = partial(record_orphan_usage, lease=run.lease, usages=run.recorder.unrecorded_usage, now=self._now())
         try:
             await self._engine.arun(Write(record))
         except StoreError as error:
