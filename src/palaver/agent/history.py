@@ -140,14 +140,13 @@ def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *
             results_of_call = open_results.get(message.extra.get("tool_call_id", ""))
             if results_of_call:
                 results_of_call.popleft()["content"] = _clean_content(message)
-        elif message.role == "user" and (shared or message.author is not None):
-            prefix = format_author_prefix(message.author.name if message.author is not None else "")
-            quotes = note + make_storable(format_quotes(message.extra))
-            built.append({"role": "user", "content": _prepend_text(quotes + prefix, _clean_content(message))})
         else:
-            quotes = note + make_storable(format_quotes(message.extra)) if message.role == "user" else ""
-            content = _clean_content(message)
-            built.append({"role": message.role, "content": _prepend_text(quotes, content) if quotes else content})
+            content, prefix = _clean_content(message), ""
+            if message.role == "user":
+                prefix = note + make_storable(format_quotes(message.extra))
+            if message.role == "user" and (shared or message.author is not None):
+                prefix += format_author_prefix(message.author.name if message.author is not None else "")
+            built.append({"role": message.role, "content": _prepend_text(prefix, content) if prefix else content})
     return built
 
 

@@ -271,27 +271,20 @@ class Attachments:
         files = {attachment.id: attachment for attachment in await self._engine.arun(Read(run))}
         image_ids = _choose_newest_images(messages, files) if images else frozenset()
         texts = await self._documents.read_all({file.sha256: file for file in files.values()}, self._get_path_of_hash)
-        return await asyncio.to_thread(
-            lambda: [self._prepare_message(message, files, image_ids, texts) for message in messages]
-        )
 
-    def _prepare_message(
-        self,
-        message: Mapping[str, Any],
-        files: Mapping[str, Attachment],
-        image_ids: frozenset[str],
-        texts: Mapping[str, DocumentText],
-    ) -> dict[str, Any]:
-        content = message.get("content")
-        if not find_attachment_ids(content):
-            return dict(message)
-        parts = [
-            self._prepare_part(part, files.get(str(part.get("id"))), image_ids, texts)
-            if find_attachment_ids([part])
-            else part
-            for part in content or ()
-        ]
-        return dict(message) | {"content": parts}
+        def prepare(message: Mapping[str, Any]) -> dict[str, Any]:
+            content = message.get("content")
+            if not find_attachment_ids(content):
+                return dict(message)
+            parts = [
+                self._prepare_part(part, files.get(str(part.get("id"))), image_ids, texts)
+                if find_attachment_ids([part])
+                else part
+                for part in content or ()
+            ]
+            return dict(message) | {"content": parts}
+
+        return await asyncio.to_thread(lambda: [prepare(message) for message in messages])
 
     def _prepare_part(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row
@@ -237,9 +237,10 @@ def store(tx: Transaction, session_no: int, ids: Sequence[str], now: int) -> Non
 _CURSOR = re.compile(r"([0-9]{1,18})\.(m_[0-9a-f]{1,32})")
 
 
-class _ListedColumns(NamedTuple):
-    """The columns that are selected after those of a memory."""
+class _Listed(NamedTuple):
+    """A memory, and the columns that are selected after its own."""
 
+    memory: Memory
     author_name: str | None
     audience_no: int
     no: int
@@ -256,9 +257,6 @@ _SELECT_MEMBERS = """SELECT audience_no, id, name, member_count, is_own FROM (
         ROW_NUMBER() OVER (PARTITION BY m.audience_no ORDER BY m.joined_at, p.name, p.id) AS place
     FROM audience_member m JOIN person p ON p.id = m.person_id WHERE m.audience_no IN ({audiences})
     ) AS member WHERE place <= {limit} ORDER BY audience_no, place"""
-
-
-_Listed: TypeAlias = tuple[Memory, _ListedColumns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,12 +292,9 @@ def list_memories(
     found: list[_Listed] = []
     while len(found) < limit and (batch := _read_before(tx, audiences, before, rows_per_read)):
         found += [
-            (memory, further)
-            for memory, further in batch
-            if origin in {None, memory.origin} and matches_query(memory.text, query)
+            each for each in batch if origin in {None, each.memory.origin} and matches_query(each.memory.text, query)
         ]
-        _, last = batch[-1]
-        before = last.no
+        before = batch[-1].no
     del found[limit:]
     entries = [memory_row.entry for memory_row in _make_memory_rows(tx, found, reader)]
     if len(entries) < limit or not entries:
@@ -353,33 +348,27 @@ def _read_before(tx: Transaction, audiences: Sequence[int], before: int, limit: 
 
 
 def _read_listed(row: Row) -> _Listed:
-    return _MEMORY_COLUMNS.decode(row), _ListedColumns._make(row[len(_MEMORY_COLUMNS) :])
+    return _Listed(_MEMORY_COLUMNS.decode(row), *row[len(_MEMORY_COLUMNS) :])
 
 
 def _make_memory_rows(tx: Transaction, found: Sequence[_Listed], reader: PersonId) -> list[MemoryRow]:
-    audiences = _load_audiences(tx, sorted({further.audience_no for _, further in found}), reader)
-    session_ids = sorted({further.session_id for _, further in found if further.session_id is not None})
+    audiences = _load_audiences(tx, sorted({each.audience_no for each in found}), reader)
+    session_ids = sorted({each.session_id for each in found if each.session_id is not None})
     visible_ids = _list_visible_sessions(tx, session_ids, reader)
-    return [
-        MemoryRow(
-            _make_entry(memory, further, audiences[further.audience_no], visible_ids, reader), further.audience_no
+
+    def make_entry(listed: _Listed) -> MemoryEntry:
+        audience = audiences[listed.audience_no]
+        return MemoryEntry(
+            memory=listed.memory,
+            author_name=listed.author_name,
+            is_author=listed.memory.person_id == reader,
+            shared=audience.shared,
+            other_names=tuple(audience.other_names[:MAX_OTHER_NAMES]),
+            other_count=audience.other_count,
+            session_id=SessionId(listed.session_id) if listed.session_id in visible_ids else None,
         )
-        for memory, further in found
-    ]
 
-
-def _make_entry(
-    memory: Memory, further: _ListedColumns, audience: _Audience, visible_ids: set[SessionId], reader: PersonId
-) -> MemoryEntry:
-    return MemoryEntry(
-        memory=memory,
-        author_name=further.author_name,
-        is_author=memory.person_id == reader,
-        shared=audience.shared,
-        other_names=tuple(audience.other_names[:MAX_OTHER_NAMES]),
-        other_count=audience.other_count,
-        session_id=SessionId(further.session_id) if further.session_id in visible_ids else None,
-    )
+    return [MemoryRow(make_entry(each), each.audience_no) for each in found]
 
 
 def _list_visible_sessions(tx: Transaction, session_ids: Sequence[str], reader: PersonId) -> set[SessionId]:
