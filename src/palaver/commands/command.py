@@ -203,6 +203,19 @@ def parse_no_arguments(action: CommandAction[[]]) -> Callable[[str], CommandCall
     return parse
 
 
+def parse_choice(
+    show: CommandAction[[]], choose: Callable[[str | None], CommandCall], reset_word: str
+) -> Callable[[str], CommandCall]:
+    """Build the parser of a command that shows a value, resets it (None) with this word, or sets it to a text."""
+
+    def parse(text: str) -> CommandCall:
+        if not text:
+            return show.call()
+        return choose(None if text.lower() == reset_word else text)
+
+    return parse
+
+
 def parse_number(text: str, *, minimum: int, maximum: int) -> int | None:
     """Parse a whole number within these limits; None if the text isn't one."""
     if not (text.isdecimal() and len(text) <= len(str(maximum))):

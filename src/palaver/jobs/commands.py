@@ -19,6 +19,7 @@ from palaver.commands.command import (
     CommandCall,
     CommandReply,
     CommandScopes,
+    parse_choice,
     read_action,
     write_action,
 )
@@ -350,12 +351,6 @@ def _parse_edit(text: str) -> CommandCall:
     return edit_job.call(job=job, field=field.lower(), value=value.strip(), everything=everything)
 
 
-def _parse_timezone(text: str) -> CommandCall:
-    if not text:
-        return show_timezone.call()
-    return set_timezone.call(timezone=None if text.lower() == DEFAULT_CHOICE else text)
-
-
 def _parse_list(text: str) -> CommandCall:
     if text.lower() not in {"", EVERYTHING}:
         raise BadArguments(say("jobs.list_usage", "`/jobs list` takes only `everything`, for owners."))
@@ -384,7 +379,7 @@ _PARSERS: Final[dict[str, Callable[[str], CommandCall]]] = {
     EVERYTHING: lambda _text: list_jobs.call(everything=True),
     "add": _parse_add,
     "edit": _parse_edit,
-    "timezone": _parse_timezone,
+    "timezone": parse_choice(show_timezone, lambda zone: set_timezone.call(timezone=zone), DEFAULT_CHOICE),
     **{
         verb: _name_parser(verb, action)
         for verb, action in (

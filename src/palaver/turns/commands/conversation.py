@@ -13,6 +13,7 @@ from palaver.commands.command import (
     CommandCall,
     CommandReply,
     CommandScopes,
+    parse_choice,
     read_action,
     write_action,
 )
@@ -294,12 +295,6 @@ def _parse_resume(text: str) -> CommandCall:
     return resume_session.call(target=text) if text else list_resumable_sessions.call()
 
 
-def _parse_title(text: str) -> CommandCall:
-    if not text:
-        return show_title.call()
-    return set_title.call(title=None if text == _NO_TITLE else text)
-
-
 NEW = Command(
     name="new",
     scopes=CommandScopes(write=WRITE),
@@ -337,7 +332,7 @@ TITLE = Command(
     summary="Rename this conversation",
     help="Without arguments, shows the title and id. `-` removes the title. Each title can be used only once.",
     example="/title Trip to Lisbon",
-    parse=_parse_title,
+    parse=parse_choice(show_title, lambda title: set_title.call(title=title), _NO_TITLE),
 )
 BRANCH = Command(
     name="branch",

@@ -13,6 +13,7 @@ from palaver.commands.command import (
     Command,
     CommandCall,
     CommandReply,
+    parse_choice,
     read_action,
     write_action,
 )
@@ -23,7 +24,7 @@ from palaver.sessions import activity_table as session_activity, settings_table 
 from palaver.sessions.turn import BusyPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from palaver.sessions.settings_table import SessionSettings, TextSetting
     from palaver.sessions.table import SessionRow
@@ -347,19 +348,6 @@ def _describe_missing(chosen: str | None, known: Iterable[str]) -> str:
     return say("profile.missing", " {name} is no longer in the settings.", name=format_code(chosen))
 
 
-def _build_parser(
-    show: Callable[[], CommandCall], choose: Callable[[str | None], CommandCall]
-) -> Callable[[str], CommandCall]:
-    """Build the parser of a command that shows a setting, resets it, or sets it to a text."""
-
-    def parse(text: str) -> CommandCall:
-        if not text:
-            return show()
-        return choose(None if text.lower() == DEFAULT else text)
-
-    return parse
-
-
 # ---- the commands ------------------------------------------------------------------------------------------
 
 
@@ -391,7 +379,7 @@ MODEL = Command(
     summary="Choose the model for this conversation",
     help="Without arguments, shows the current model and the ones you can choose.",
     example="/model default",
-    parse=_build_parser(list_models.call, lambda name: choose_model.call(model=name)),
+    parse=parse_choice(list_models, lambda name: choose_model.call(model=name), DEFAULT),
 )
 TOOLS = Command(
     name="tools",
@@ -427,7 +415,7 @@ PROFILE = Command(
         " the ones you can choose."
     ),
     example="/profile default",
-    parse=_build_parser(list_profiles.call, lambda name: choose_profile.call(profile=name)),
+    parse=parse_choice(list_profiles, lambda name: choose_profile.call(profile=name), DEFAULT),
 )
 PERSONALITY = Command(
     name="personality",
@@ -439,7 +427,7 @@ PERSONALITY = Command(
         " and the ones you can choose."
     ),
     example="/personality default",
-    parse=_build_parser(list_personalities.call, lambda name: choose_personality.call(personality=name)),
+    parse=parse_choice(list_personalities, lambda name: choose_personality.call(personality=name), DEFAULT),
 )
 WORKSPACE = Command(
     name="workspace",
@@ -448,5 +436,5 @@ WORKSPACE = Command(
     summary="Tell the agent which folder or topic this conversation is about",
     help="Without arguments, shows the current workspace. `/workspace default` removes it.",
     example="/workspace ~/projects/garden",
-    parse=_build_parser(show_workspace.call, lambda text: choose_workspace.call(workspace=text)),
+    parse=parse_choice(show_workspace, lambda text: choose_workspace.call(workspace=text), DEFAULT),
 )
