@@ -102,34 +102,23 @@ def _classify(error: BaseException, name: ModelName, provider: Provider) -> Fail
         text = say(
             "model.too_long_chat", "This conversation is too long for {model}. Use /compress to shorten it.", model=name
         )
-        return Failure(ContextOverflow(text, code=FailureCode.TOO_LONG, model=str(name)))
+        return Failure(ContextOverflow(text, code=FailureCode.TOO_LONG))
     if isinstance(error, ModelRateLimitError):
         seconds = error.retry_after
-        rate_limited = AgentRateLimited(
-            _describe_rate_limit(title, seconds),
-            retry_after=seconds,
-            code=FailureCode.RATE_LIMITED,
-            seconds=round(seconds) if seconds else None,
-            model=str(name),
-        )
+        facts = {"retry_after": seconds, "seconds": round(seconds) if seconds else None}
+        rate_limited = AgentRateLimited(_describe_rate_limit(title, seconds), code=FailureCode.RATE_LIMITED, **facts)
         return Failure(rate_limited, can_retry=True, can_use_fallback=True, retry_after_seconds=seconds)
     if isinstance(error, ModelQuotaExceededError):
-        no_credit = AgentRejected(
-            say(
-                "model.no_credit",
-                "Your account at {provider} has no credit left. See its billing page.",
-                provider=title,
-            ),
-            code=FailureCode.NO_CREDIT,
-            model=str(name),
+        text = say(
+            "model.no_credit", "Your account at {provider} has no credit left. See its billing page.", provider=title
         )
-        return Failure(no_credit, can_use_fallback=True)
+        return Failure(AgentRejected(text, code=FailureCode.NO_CREDIT), can_use_fallback=True)
     rejection = _find_rejection(error, name, provider)
     if rejection is not None:
         return Failure(rejection)
     code, outage = _describe_outage(error, name)
     return Failure(
-        AgentUnavailable(outage, code=code, model=str(name)),
+        AgentUnavailable(outage, code=code),
         can_retry=True,
         can_use_fallback=True,
         mid_answer_outage=_describe_mid_answer_outage(error, name),
@@ -178,75 +167,61 @@ def make_empty_answer_failure(name: ModelName, finish_reason: str | None) -> Fai
     return Failure(error, can_retry=True, can_use_fallback=True)
 
 
-def _make_key_error(name: ModelName, provider: Provider) -> AgentRejected:
-    title = get_provider_title(name.provider)
-    advice = explain_api_key(name.provider)
-    if not provider.api_key:
-        return AgentRejected(
-            say("model.key_missing", "{provider} requires an API key. {advice}", provider=title, advice=advice),
-            code=FailureCode.KEY_MISSING,
-            model=str(name),
-        )
-    return AgentRejected(
-        say(
-            "model.key_rejected",
-            "{provider} rejected the API key, or the key has no access to {model}. {advice}",
-            provider=title,
-            model=name.model,
-            advice=advice,
-        ),
-        code=FailureCode.KEY_REJECTED,
-        model=str(name),
-    )
-
-
-def _make_address_error(name: ModelName) -> AgentRejected:
-    text = explain_invalid_address(name.provider)
-    return AgentRejected(text, code=FailureCode.ADDRESS_INVALID, model=str(name))
-
-
-def _make_unknown_model_error(name: ModelName) -> AgentRejected:
-    advice = say("model.choose_other", "Choose another model with /model or with the setting `model`.")
-    if name.provider == OLLAMA:
-        advice = say(
-            "model.pull",
-            "Run `ollama pull {model}`. Or choose another model with /model or with the setting `model`.",
-            model=name.model,
-        )
-    title = get_provider_title(name.provider)
-    text = say(
-        "model.unknown",
-        "{provider} has no model {model}. {advice}",
-        provider=title,
-        model=repr(name.model),
-        advice=advice,
-    )
-    return AgentRejected(text, code=FailureCode.UNKNOWN_MODEL, model=str(name))
-
-
 def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -> AgentRejected | None:
     """Return an error if the provider rejects this request for good, so that a retry cannot help."""
+    title = get_provider_title(name.provider)
     match error:
+        case ModelAuthenticationError() if not provider.api_key:
+            code, advice = FailureCode.KEY_MISSING, explain_api_key(name.provider)
+            text = say("model.key_missing", "{provider} requires an API key. {advice}", provider=title, advice=advice)
         case ModelAuthenticationError():
-            return _make_key_error(name, provider)
+            code = FailureCode.KEY_REJECTED
+            text = say(
+                "model.key_rejected",
+                "{provider} rejected the API key, or the key has no access to {model}. {advice}",
+                provider=title,
+                model=name.model,
+                advice=explain_api_key(name.provider),
+            )
         case ModelNotFoundError():
-            return _make_unknown_model_error(name)
+            code, model = FailureCode.UNKNOWN_MODEL, repr(name.model)
+            text = say(
+                "model.unknown",
+                "{provider} has no model {model}. {advice}",
+                provider=title,
+                model=model,
+                advice=_advise_on_models(name),
+            )
         case httpx2.InvalidURL():
-            return _make_address_error(name)
-        case ModelRequestRejectedError():
-            pass
-        case ModelHTTPError(status_code=status) if status < 500 and status not in _TEMPORARY_STATUS_CODES:
-            pass
+            return AgentRejected(explain_invalid_address(name.provider), code=FailureCode.ADDRESS_INVALID)
+        case _ if _is_rejected(error):
+            code, reason = FailureCode.REQUEST_REJECTED, _quote_error(error, provider)
+            text = say(
+                "model.request_rejected", "{provider} rejected the request: {reason}", provider=title, reason=reason
+            )
         case _:
             return None
-    title = get_provider_title(name.provider)
-    text = say(
-        "model.request_rejected",
-        "{provider} rejected the request: {reason}",
-        provider=title,
-        reason=_quote_error(error, provider),
+    return AgentRejected(text, code=code)
+
+
+def _is_rejected(error: BaseException) -> bool:
+    match error:
+        case ModelRequestRejectedError():
+            return True
+        case ModelHTTPError(status_code=status):
+            return status < 500 and status not in _TEMPORARY_STATUS_CODES
+        case _:
+            return False
+
+
+def _advise_on_models(name: ModelName) -> Text:
+    if name.provider != OLLAMA:
+        return say("model.choose_other", "Choose another model with /model or with the setting `model`.")
+    return say(
+        "model.pull",
+        "Run `ollama pull {model}`. Or choose another model with /model or with the setting `model`.",
+        model=name.model,
     )
-    return AgentRejected(text, code=FailureCode.REQUEST_REJECTED, model=str(name))
 
 
 def _describe_outage(error: BaseException, name: ModelName) -> tuple[FailureCode, str]:
