@@ -75,12 +75,10 @@ def plan_hold(
     """
     prompt = ceil(input_tokens * INPUT_ESTIMATE_FACTOR)
     limited = [(window, unit) for window in windows for unit in BudgetUnit if window.get_limit(unit) is not None]
-    if not limited:
-        output = DEFAULT_MAX_TOKENS if max_tokens is None else max_tokens
-        return _make_hold(max_tokens, prompt, output, price)
-    wanted = DEFAULT_MAX_TOKENS if max_tokens is None else min(max_tokens, DEFAULT_MAX_TOKENS)
+    wanted = output = DEFAULT_MAX_TOKENS if max_tokens is None else max_tokens
+    if limited:
+        wanted = output = min(wanted, DEFAULT_MAX_TOKENS)
     shortest = min(wanted, MIN_MAX_TOKENS)
-    output = wanted
     refusals = []
     for window, unit in limited:
         room = (window.get_limit(unit) or 0) - window.get_used(unit)
@@ -93,25 +91,13 @@ def plan_hold(
         output = min(output, fitting)
     if refusals:
         return max(refusals, key=_rank_refusal)
-    return _make_hold(output, prompt, output, price, is_shortened=output < wanted, has_limits=True)
-
-
-def _make_hold(
-    max_tokens: int | None,
-    prompt: int,
-    output: int,
-    price: TokenPrice | None,
-    *,
-    is_shortened: bool = False,
-    has_limits: bool = False,
-) -> Hold:
     return Hold(
-        max_tokens=max_tokens,
+        max_tokens=output if limited else max_tokens,
         input_tokens=prompt,
         output_tokens=output,
         nanos=None if price is None else price.compute_nanos(prompt, output),
-        is_shortened=is_shortened,
-        has_limits=has_limits,
+        is_shortened=output < wanted,
+        has_limits=bool(limited),
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -154,15 +154,6 @@ class Budgets:
         await asyncio.wait([ending], timeout=END_TIMEOUT_SECONDS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _HoldResult:
-    """A call that may be made."""
-
-    hold: Hold | None  # None: it is free and no limit on tokens applies, so nothing is held for it
-    max_tokens: int | None
-    windows: tuple[WindowId, ...]
-
-
 class BudgetMeter:
     """Holds and settles the calls of one turn, title or memory turn."""
 
@@ -194,9 +185,9 @@ class BudgetMeter:
         call_id = new_model_call_id()
         crash_point("call.before_hold")
         is_free = call.price is not None and call.price.is_free
-        work = Write(
+        work: Write[Hold | tuple[WindowId, ...]] = Write(
             lambda tx: self._hold(tx, call, call_id, now),
-            read_first=(lambda tx: self._try_without_hold(tx, call, now)) if is_free else None,
+            read_first=(lambda tx: self._try_without_hold(tx, now)) if is_free else None,
             is_quick=True,
         )
         try:
@@ -204,24 +195,25 @@ class BudgetMeter:
         except BudgetExceeded as error:
             self.budgets.refused_calls[BudgetScope(str(error.facts["scope"]))] += 1
             raise
-        if result.hold is None:
-            return FreeCall(self.budgets, result.max_tokens, result.windows)
+        if not isinstance(result, Hold):
+            return FreeCall(self.budgets, call.max_tokens, result)
         self.call_ids.append(call_id)
         crash_point("call.held")
-        if result.hold.is_shortened and not self._has_notified and self.on_notice is not None:
+        if result.is_shortened and not self._has_notified and self.on_notice is not None:
             self._has_notified = True
             self.on_notice(LIMITED_NOTICE)
-        return MeteredCall(self, call_id, call, result.hold)
+        return MeteredCall(self, call_id, call, result)
 
-    def _try_without_hold(self, tx: Transaction, call: ModelCall, now: datetime) -> _HoldResult | None:
+    def _try_without_hold(self, tx: Transaction, now: datetime) -> tuple[WindowId, ...] | None:
+        """Return the windows of a call that is free; None if a limit on tokens applies, so that it is held."""
         windows = self._find_windows(self._load_subjects(tx, lock=""), now)
         owner_limits = budget_limits.list_for_keys(tx, [window.key for window in windows])
         rules = self.budgets.rules
         if any(rules.find_limit(window.key, BudgetUnit.TOKENS, owner_limits) is not None for window in windows):
             return None
-        return _HoldResult(hold=None, max_tokens=call.max_tokens, windows=windows)
+        return windows
 
-    def _hold(self, tx: Transaction, call: ModelCall, call_id: str, now: datetime) -> _HoldResult:
+    def _hold(self, tx: Transaction, call: ModelCall, call_id: str, now: datetime) -> Hold:
         # Locked, so that a link of two accounts moves either all or nothing of this call.
         windows = self._find_windows(self._load_subjects(tx, lock=tx.for_key_share), now)
         states = self._lock_states(tx, windows)
@@ -231,7 +223,7 @@ class BudgetMeter:
         held = WindowTotals(held_nanos=hold.nanos or 0, held_tokens=hold.tokens)
         budget_windows.change_windows(tx, dict.fromkeys(windows, held))
         model_calls.insert(tx, self._make_row(call, call_id, hold, windows, to_micros(now)))
-        return _HoldResult(hold=hold, max_tokens=hold.max_tokens, windows=windows)
+        return hold
 
     def _load_subjects(self, tx: Transaction, *, lock: str) -> CallSubjects:
         work, job_run_id = self.work, self.work.facts.get(JOB_RUN_KEY)

@@ -11,6 +11,7 @@ from palaver.agent.base import Notice
 from palaver.config.budget_rules import (
     AMOUNT_EXAMPLES,
     WARNING_PERCENT,
+    BudgetKey,
     BudgetPeriod,
     BudgetScope,
     BudgetStatus,
@@ -194,15 +195,7 @@ def make_refusal(
     """Make the error for a call that a limit does not allow: what, how much, until when, and how to raise it."""
     key, unit = refusal.window.key, refusal.unit
     resets_at = get_window_bounds(key.period, now, timezone)[1]
-    facts: dict[str, object] = {
-        "model": model,
-        "scope": key.scope.value,
-        "subject": subject_name,
-        "period": key.period.value,
-        "unit": unit.value,
-        "resets_at": resets_at.isoformat(),
-        "timezone": timezone,
-    }
+    facts = {"model": model, **_build_facts(key, subject_name, unit, resets_at, timezone)}
     budget = name_budget(key.scope, key.period, subject_name)
     if refusal.needed is None:
         return BudgetExceeded(_explain_unknown_price(budget, model), code=FailureCode.PRICE_UNKNOWN, **facts)
@@ -222,6 +215,19 @@ def format_reset(resets_at: datetime, now: datetime, timezone: str) -> str:
     """Say when a window ends: "at 2026-11-17 00:00 (Europe/Vienna), in 5 hours"."""
     wait = _format_wait(resets_at, now)
     return say("budget.reset_at", "at {time}, in {wait}", time=format_reset_time(resets_at, timezone), wait=wait)
+
+
+def _build_facts(
+    key: BudgetKey, subject_name: str, unit: BudgetUnit, resets_at: datetime, timezone: str
+) -> dict[str, object]:
+    return {
+        "scope": key.scope.value,
+        "subject": subject_name,
+        "period": key.period.value,
+        "unit": unit.value,
+        "resets_at": resets_at.isoformat(),
+        "timezone": timezone,
+    }
 
 
 def _explain_limit(refusal: HoldRefused, budget: str, needed: int, *, can_see_amounts: bool) -> str:
@@ -358,15 +364,8 @@ def make_warning(status: BudgetStatus, *, can_see_amounts: bool = True) -> Notic
     amounts = _find_nearly_used(status) or status.amounts[0]
     unit, used, limit = amounts.unit, amounts.used, amounts.limit or 0
     percent = min(amounts.percent or 0, 100)
-    facts: dict[str, object] = {
-        "scope": status.key.scope.value,
-        "subject": status.subject_name,
-        "period": status.key.period.value,
-        "unit": unit.value,
-        "percent": percent,
-        "resets_at": status.resets_at.isoformat(),
-        "timezone": status.timezone,
-    }
+    facts = _build_facts(status.key, status.subject_name, unit, status.resets_at, status.timezone)
+    facts["percent"] = percent
     told_amounts: str = ""
     if can_see_amounts:
         facts |= {"used": used, "limit": limit}
