@@ -191,26 +191,16 @@ def enqueue(
     moment = to_micros(slot)
     while kind is JobRunKind.MANUAL and has_run_at(tx, job_row.no, from_micros(moment)):
         moment += 1  # a manual run has no slot of its own: any moment will do
-    return _insert(
-        tx, job_row, moment, kind, JobRunState.QUEUED, now, start_after=now if start_after is None else start_after
-    )
+    state, start = JobRunState.QUEUED, now if start_after is None else start_after
+    return _insert(tx, job_row, moment, kind, state, now, start_after=start)
 
 
 def record_missed(
     tx: Transaction, job_row: JobRow, slot: datetime, slot_count: int, reason: str, now: int, *, is_untold: bool
 ) -> None:
     """Record slots at which the job did not run, from `slot` on, and whether its person is to be told."""
-    _insert(
-        tx,
-        job_row,
-        to_micros(slot),
-        JobRunKind.SCHEDULED,
-        JobRunState.MISSED,
-        now,
-        reason=reason,
-        slot_count=slot_count,
-        is_untold=is_untold,
-    )
+    facts = {"reason": reason, "slot_count": slot_count, "is_untold": int(is_untold)}
+    _insert(tx, job_row, to_micros(slot), JobRunKind.SCHEDULED, JobRunState.MISSED, now, **facts)
 
 
 def record_skipped(tx: Transaction, job_row: JobRow, slot: datetime, reason: str, now: int) -> None:
@@ -267,33 +257,22 @@ def set_target_errors(tx: Transaction, run_no: int, target_errors: Mapping[str, 
 
 
 def _insert(
-    tx: Transaction,
-    job_row: JobRow,
-    slot: int,
-    kind: JobRunKind,
-    state: JobRunState,
-    now: int,
-    *,
-    reason: str | None = None,
-    slot_count: int = 1,
-    start_after: int | None = None,
-    is_untold: bool = False,
+    tx: Transaction, job_row: JobRow, slot: int, kind: JobRunKind, state: JobRunState, now: int, **further: object
 ) -> JobRun:
     run_id = new_job_run_id()
     columns = {
         "id": run_id,
         "job_no": job_row.no,
         "slot": slot,
-        "slot_count": slot_count,
+        "slot_count": 1,
         "kind": kind.value,
         "state": state.value,
-        "reason": reason,
-        "start_after": now if start_after is None else start_after,
+        "start_after": now,
         "created_at": now,
         "ended_at": now if state.has_ended else None,
-        "is_untold": int(is_untold),
+        "is_untold": 0,
     }
-    insert_row(tx, "job_run", columns)
+    insert_row(tx, "job_run", columns | further)
     stored = find_run(tx, run_id)
     assert stored is not None  # noqa: S101
     return stored.run

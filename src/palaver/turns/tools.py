@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
     from palaver.config.agent_rules import TurnRules
     from palaver.jobs.conversation_jobs import MakeConversationJobs
+    from palaver.jobs.table import JobRow
     from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow
@@ -286,13 +287,15 @@ class AgentMessages:
 
     def _send(self, tx: Transaction, lease: TurnLease, target: str, text: str, now: int) -> ReachableChat:
         turn_leases.check_lease(tx, lease)
+        session = self.session_row.session
+        job_row = None if self.principal.job_id is None else jobs.find_by_id(tx, self.principal.job_id)
         chat = resolve_chat(
             tx,
             self.principal,
             target,
             self.store.config,
             now,
-            origin=self._find_origin(tx),
+            origin=Origin(session.origin, self.session_row.no) if job_row is None else get_origin(job_row),
             only_chat=self._find_only_chat(),
             redactor=self.redactor,
             is_from_agent=True,
@@ -302,7 +305,7 @@ class AgentMessages:
         file_name = f"{from_micros(now):%Y-%m-%dT%H-%M-%S.%fZ}"
         post = ChatPost(
             text=text,
-            sent_by=self._make_sender(tx, lease),
+            sent_by=self._make_sender(tx, lease, job_row),
             session_no=lease.session_no,
             file_address=make_file_address(FILE_FOLDER, file_name) if chat.kind is ChatKind.LOCAL else None,
         )
@@ -313,16 +316,8 @@ class AgentMessages:
         session = self.session_row.session
         return session.origin if session.shared or is_personal_lane_in_group(session) else None
 
-    def _find_origin(self, tx: Transaction) -> Origin:
-        """Return where the request was made; in a run of a job, where the job was made."""
-        job_row = None if self.principal.job_id is None else jobs.find_by_id(tx, self.principal.job_id)
-        if job_row is not None:
-            return get_origin(job_row)
-        return Origin(self.session_row.session.origin, self.session_row.no)
-
-    def _make_sender(self, tx: Transaction, lease: TurnLease) -> SentBy:
+    def _make_sender(self, tx: Transaction, lease: TurnLease, job_row: JobRow | None) -> SentBy:
         session_id = self.session_row.session.id
-        job_row = None if self.principal.job_id is None else jobs.find_by_id(tx, self.principal.job_id)
         if job_row is None:
             person_id = self.principal.person_id
             name = people.load_names(tx, [person_id]).get(person_id, "")
