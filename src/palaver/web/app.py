@@ -22,17 +22,14 @@ from palaver.web.routes import (
     attachments,
     budgets,
     commands,
-    credentials,
     hooks,
     imports,
     jobs,
-    linked_accounts,
     live,
     me,
     memories,
     messages,
     models,
-    notifications,
     operation,
     people,
     platforms,
@@ -56,7 +53,7 @@ if TYPE_CHECKING:
 PAGE_FOLDER: Final = Path(__file__).parent / "static"
 
 _MODULES_WITH_ROUTES = (
-    *(sign_in, me, credentials, linked_accounts, notifications, people),
+    *(sign_in, me, people),
     *(sessions, messages, temporary, search, projects, saved_prompts, memories, jobs),
     *(models, policies, retention, settings, commands, usage, budgets),
     *(live, imports, attachments, speech, shares, platforms, hooks, operation, openai),
