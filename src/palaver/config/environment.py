@@ -76,9 +76,10 @@ def _iterate_variables() -> Iterator[EnvironmentVariable]:
 ENVIRONMENT_VARIABLES: Final = tuple({each.name: each for each in _iterate_variables()}.values())
 
 
-def read_overrides(environ: Mapping[str, str]) -> tuple[dict[str, object], list[str]]:
-    """Return the values from the environment, by setting key, and the problems with them."""
+def read_overrides(environ: Mapping[str, str]) -> tuple[dict[str, object], dict[str, str], list[str]]:
+    """Return the values from the environment and the names of their variables, by setting key, and the problems."""
     values: dict[str, object] = {}
+    names: dict[str, str] = {}
     problems = []
     for variable in ENVIRONMENT_VARIABLES:
         text = environ.get(variable.name, "").strip()
@@ -87,10 +88,11 @@ def read_overrides(environ: Mapping[str, str]) -> tuple[dict[str, object], list[
         value = variable.parse(text)
         try:
             values.setdefault(variable.key, variable.rule.check(value))
+            names.setdefault(variable.key, variable.name)
         except ValueError as error:
             shown_value = format_value(tuple(variable.key.split(".")), value)
             problems.append(f"{variable.name}: {shown_value} is not allowed ({error})")
-    return values, problems
+    return values, names, problems
 
 
 def apply_overrides(file: ConfigFile, values: Mapping[str, object]) -> tuple[ConfigFile, list[str]]:

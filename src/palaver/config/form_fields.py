@@ -13,14 +13,9 @@ _KINDS = ((bool, "boolean"), (int, "integer"), (float, "number"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormField:
+class FormField(ValueForm):
     """One value in a form."""
 
-    kind: str  # text, long_text, url, number, integer, boolean, choice, timezone, model, image
-    choices: tuple[str, ...] = ()
-    minimum: float | None = None
-    maximum: float | None = None
-    pattern: str | None = None  # a regular expression for the whole text
     is_list: bool = False
     is_optional: bool = False  # null is valid too
     default: object = None

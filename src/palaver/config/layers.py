@@ -14,7 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.config.environment import ENVIRONMENT_VARIABLES, apply_overrides, read_overrides
+from palaver.config.environment import apply_overrides, read_overrides
 from palaver.config.schema import ConfigFile, KeyPath, format_key
 from palaver.config.setting_templates import SettingPath, find_template, is_section, to_plain
 from palaver.config.settings import FixedLayers, Pin, Settings, build_settings, expand_path
@@ -70,7 +70,7 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
     document = read_document(home / FILE_NAME)
     file, problems = validate_document(document) if document else (ConfigFile(), [])
     disabled = frozenset(name for name, section in file.platforms.items() if not section.enabled)
-    overrides, override_problems = read_overrides(environ)
+    overrides, variables, override_problems = read_overrides(environ)
     problems += override_problems
     if not problems:
         file, problems = apply_overrides(file, overrides)
@@ -80,19 +80,10 @@ def load_settings(environ: Mapping[str, str], home: Path | None = None) -> Setti
         data=document.data if document else {},
         lines=document.lines if document else {},
         overrides=overrides,
-        variables=_find_variables(environ),
+        variables=variables,
         environ=environ,
     )
     return build_settings(file, home, disabled, fixed)
-
-
-def _find_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return which variable sets a key, by key; of several for one key the first wins."""
-    names: dict[str, str] = {}
-    for variable in ENVIRONMENT_VARIABLES:
-        if environ.get(variable.name, "").strip():
-            names.setdefault(variable.key, variable.name)
-    return names
 
 
 def combine_settings(base: Settings, stored: Mapping[SettingPath, object]) -> CombinedSettings:
