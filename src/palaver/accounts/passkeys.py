@@ -8,7 +8,6 @@ person (by PIN, fingerprint or face), because a passkey replaces the password.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import secrets
 from base64 import urlsafe_b64decode
@@ -24,7 +23,7 @@ from palaver.core.operation import AsyncRunner, Operations, read_operation, writ
 from palaver.core.text import is_storable, make_storable
 from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
-from palaver.people.model import NewSecret, Passkey, Person, clean_person_name, hash_secret
+from palaver.people.model import NewSecret, Passkey, Person, clean_person_name, hash_secret, parse_ip_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -249,9 +248,7 @@ def _parse_options(text: str) -> dict[str, Any]:
 
 def _check_host_has_name(site: Site) -> None:
     """Refuse an IP address: browsers create passkeys only for hosts with a name."""
-    try:
-        ipaddress.ip_address(site.host.strip("[]"))
-    except ValueError:
+    if parse_ip_address(site.host) is None:
         return
     raise InvalidInput(
         say(

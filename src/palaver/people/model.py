@@ -394,27 +394,27 @@ ATTEMPTS_PER_DEVICE: Final = RateLimit(10, timedelta(minutes=1))
 CHALLENGES_PER_ADDRESS: Final = RateLimit(60, timedelta(seconds=5))
 
 
+def parse_ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Parse an IP address, also in brackets, with a zone, or IPv4 written as IPv6; None if it is not an address."""
+    try:
+        address = ipaddress.ip_address(text.strip("[]").partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
 def group_ip_address(address: str) -> str:
     """Return the address or network that shares one rate limit: an IPv6 customer has a whole /64 network."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
+    parsed = parse_ip_address(address)
     if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            return str(parsed.ipv4_mapped)
         return str(ipaddress.ip_network((parsed, 64), strict=False))
-    return str(parsed)
+    return address if parsed is None else str(parsed)
 
 
 def is_loopback(host: str) -> bool:
     """Return whether a server that listens at this host is reachable only from this machine."""
-    if host.casefold() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]").partition("%")[0]).is_loopback
-    except ValueError:
-        return False
+    address = parse_ip_address(host)
+    return host.casefold() == "localhost" or (address is not None and address.is_loopback)
 
 
 # ---- devices ---------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from starlette.responses import RedirectResponse
 
 from palaver.core.errors import ConfigError
 from palaver.core.texts import current_language, find_language
-from palaver.people.model import is_loopback
+from palaver.people.model import is_loopback, parse_ip_address
 from palaver.web.body_limit import BodyLimit, LargeRequests, WebhookBodies
 from palaver.web.errors import build_error_response
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from palaver.web.state import WebState
 
-    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -133,7 +132,7 @@ class TrustedProxies:
 
     def is_trusted(self, address: str) -> bool:
         """Return whether this address belongs to a trusted proxy."""
-        parsed = parse_address(address)
+        parsed = parse_ip_address(address)
         return parsed is not None and any(parsed in network for network in self.networks)
 
     def resolve_origin(self, scope: Scope, headers: Headers) -> RequestOrigin:
@@ -143,24 +142,13 @@ class TrustedProxies:
         if not self.is_trusted(address):
             return RequestOrigin(address, scheme, None)
         hops = _split_header(headers, "x-forwarded-for")
-        while hops and self.is_trusted(address) and parse_address(hops[-1]) is not None:
+        while hops and self.is_trusted(address) and parse_ip_address(hops[-1]) is not None:
             address = hops.pop()
         schemes = _split_header(headers, "x-forwarded-proto")
         if schemes and schemes[-1].lower() in DEFAULT_PORTS:
             scheme = schemes[-1].lower()
         hosts = _split_header(headers, "x-forwarded-host")
         return RequestOrigin(address, scheme, hosts[-1] if hosts else None)
-
-
-def parse_address(text: str) -> Address | None:
-    """Parse an IP address, also in brackets, with a zone, or IPv4 written as IPv6; None if it is not an address."""
-    try:
-        address = ipaddress.ip_address(text.strip("[]").partition("%")[0])
-    except ValueError:
-        return None
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    return address
 
 
 def _split_header(headers: Headers, name: str) -> list[str]:
@@ -269,8 +257,8 @@ class Guard:
         if is_loopback(host.name):
             return host.has_port(scheme, port)
         # An address, unlike a name, cannot be pointed at this server by someone else.
-        own_address = parse_address(address)
-        return own_address is not None and parse_address(host.name) == own_address and host.has_port(scheme, port)
+        own_address = parse_ip_address(address)
+        return own_address is not None and parse_ip_address(host.name) == own_address and host.has_port(scheme, port)
 
 
 def _check_framing(headers: Headers) -> None:
