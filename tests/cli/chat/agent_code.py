@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from palaver.drivers.demo import DemoAgent
-from palaver.cli.chat import chat_runner, screen
+from palaver.cli.chat import chat_runner, feed_presenter
 
 home = Path(os.environ["PALAVER_HOME"])
 DemoAgent.__init__.__kwdefaults__["word_delay"] = 0.001
@@ -38,8 +38,8 @@ async def yield_first_words(self, text):
 
 DemoAgent._yield_words = yield_first_words
 chat_runner.SHUTDOWN_GRACE_SECONDS = 0.1
-screen.DOUBLE_PRESS_SECONDS = 60
-screen.time = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600 * (home / "later").exists())
+feed_presenter.DOUBLE_PRESS_SECONDS = 60
+feed_presenter.time = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600 * (home / "later").exists())
 from palaver.cli import main
 main()
 """

@@ -7,6 +7,8 @@ growing draft and as messages of the log.
 from __future__ import annotations
 
 import asyncio
+import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -323,3 +325,49 @@ class FeedListener:
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 return  # the gateway stops
+
+
+DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
+
+
+class FeedView(ABC):
+    """A chat that shows the feed of the conversation that it is in."""
+
+    def __init__(self, chat: ChatSession) -> None:
+        self._chat = chat
+        self._listener = FeedListener(chat)
+        self._presenter = self._make_presenter()
+        self._last_interrupt_at = 0.0
+
+    @abstractmethod
+    async def _show_item(self, item: FeedItem) -> None: ...
+
+    @abstractmethod
+    async def _show_notice(self, text: str, *, is_error: bool) -> None: ...
+
+    async def _switch_session(self) -> None:
+        self._presenter = self._make_presenter()
+
+    async def _show_feed(self) -> None:
+        while True:
+            item = await self._listener.next_item()
+            match item:
+                case SessionSwitched():
+                    await self._switch_session()
+                case SessionDeleted(session_id):
+                    if await self._chat.leave_session(session_id):
+                        self._listener.follow_session()
+                        await self._show_notice(SESSION_DELETED_TEXT, is_error=False)
+                case FeedUnavailable(text):
+                    await self._show_notice(text, is_error=True)
+                case _:
+                    await self._show_item(item)
+
+    def _make_presenter(self) -> FeedPresenter:
+        return FeedPresenter(self._chat.owner.id, is_own_event=self._chat.is_own_event)
+
+    def _is_double_press(self) -> bool:
+        """Note a Ctrl-C; return whether it quits the chat because the last one was a moment ago."""
+        now = time.monotonic()
+        is_double, self._last_interrupt_at = now - self._last_interrupt_at < DOUBLE_PRESS_SECONDS, now
+        return is_double

@@ -10,23 +10,17 @@ import codecs
 import os
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import click
 
 from palaver.cli.chat.chat_session import ChatSession, describe_busy_outcome
 from palaver.cli.chat.feed_presenter import (
-    SESSION_DELETED_TEXT,
     AnswerEnd,
     DisplayItem,
-    FeedListener,
-    FeedPresenter,
-    FeedUnavailable,
+    FeedView,
     Note,
     PersonMessage,
-    SessionDeleted,
-    SessionSwitched,
 )
 from palaver.cli.output import clean_line, clean_text, format_duration
 from palaver.core.errors import PalaverError
@@ -36,8 +30,9 @@ from palaver.sessions.draft import Piece, PieceKind
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from palaver.live.feed_events import FeedItem
 
-DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
+
 _CHUNK_BYTES = 65536
 
 
@@ -77,15 +72,12 @@ class StdinLines:
                 return
 
 
-class LineMode:
+class LineMode(FeedView):
     """A chat on a terminal that can only show lines."""
 
     def __init__(self, chat: ChatSession) -> None:
-        self._chat = chat
-        self._listener = FeedListener(chat)
-        self._presenter = self._make_presenter()
+        super().__init__(chat)
         self._is_line_open = False  # text was written without a line break after it
-        self._last_interrupt_at = 0.0
         self._input: StdinLines | None = None
         self._stop_task: asyncio.Task[None] | None = None
 
@@ -121,9 +113,7 @@ class LineMode:
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: stop the running answer; quit on a second press, or if no answer is running."""
-        now = time.monotonic()
-        is_double_press, self._last_interrupt_at = now - self._last_interrupt_at < DOUBLE_PRESS_SECONDS, now
-        if is_double_press or not self._presenter.is_running:
+        if self._is_double_press() or not self._presenter.is_running:
             self.stop()
         else:
             self._stop_task = asyncio.create_task(self._send("/stop"))
@@ -141,29 +131,20 @@ class LineMode:
             if line:
                 self._print_line(line)
 
-    async def _show_feed(self) -> None:
-        while True:
-            item = await self._listener.next_item()
-            match item:
-                case SessionSwitched():
-                    self._end_line()
-                    self._presenter = self._make_presenter()
-                case SessionDeleted(session_id):
-                    if await self._chat.leave_session(session_id):
-                        self._listener.follow_session()
-                        self._print_line(SESSION_DELETED_TEXT)
-                case FeedUnavailable(text):
-                    self._print_line(f"! {text}")
-                case _:
-                    for display_item in self._presenter.present(item):
-                        self._show_item(display_item)
-
-    def _make_presenter(self) -> FeedPresenter:
-        return FeedPresenter(self._chat.owner.id, is_own_event=self._chat.is_own_event)
-
     # -- showing -------------------------------------------------------------------------------------------
 
-    def _show_item(self, item: DisplayItem) -> None:
+    async def _switch_session(self) -> None:
+        self._end_line()
+        await super()._switch_session()
+
+    async def _show_notice(self, text: str, *, is_error: bool) -> None:
+        self._print_line(f"! {text}" if is_error else text)
+
+    async def _show_item(self, item: FeedItem) -> None:
+        for display_item in self._presenter.present(item):
+            self._print_item(display_item)
+
+    def _print_item(self, item: DisplayItem) -> None:
         match item:
             case Piece(PieceKind.TEXT, text):
                 self._print_text(clean_text(text))

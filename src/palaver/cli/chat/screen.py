@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 import sys
-import time
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
@@ -40,16 +39,7 @@ from prompt_toolkit.widgets import SearchToolbar, TextArea
 from palaver.cli.chat.answer_blocks import AnswerBlocks, TextBlock
 from palaver.cli.chat.attached_files import COMMANDS
 from palaver.cli.chat.chat_session import ChatSession, describe_busy_outcome
-from palaver.cli.chat.feed_presenter import (
-    SESSION_DELETED_TEXT,
-    AnswerEnd,
-    FeedListener,
-    FeedPresenter,
-    FeedUnavailable,
-    Note,
-    SessionDeleted,
-    SessionSwitched,
-)
+from palaver.cli.chat.feed_presenter import AnswerEnd, FeedView, Note
 from palaver.cli.chat.renderer import DisplayBlock, Renderer, format_own_message, format_status_line
 from palaver.cli.output import clean_line, format_relative_time
 from palaver.core.errors import PalaverError, SessionNotFound, StoreError
@@ -165,7 +155,6 @@ class InputHistory(FileHistory):
         return unsent[-1] if unsent else ""
 
 
-DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
 MENU_LINES = 8  # kept free below the input while the completion menu is open
 MAX_INPUT_LINES = 12
 RESERVED_LINES = 6  # what a growing answer leaves free for the input and the status line
@@ -178,20 +167,17 @@ _STYLE = Style.from_dict(
 )
 
 
-class Screen:
+class Screen(FeedView):
     """A chat on a terminal with a prompt, a status line and completions."""
 
     def __init__(self, chat: ChatSession, home: Path) -> None:
-        self._chat = chat
+        super().__init__(chat)
         self._loop = asyncio.get_running_loop()
-        self._listener = FeedListener(chat)
         self._renderer = Renderer(os.environ)
-        self._presenter = self._make_presenter()
         self._blocks = AnswerBlocks()
         self._session: Session | None = None  # as the status line shows it
         self._model = chat.gateway.agent.model  # that answers the next message
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()  # messages to send
-        self._last_interrupt_at = 0.0
         self._is_stopping = False  # /stop was sent for the running answer
         self._tail_cache: tuple[object, str] = (None, "")
         self._unsent = ""  # the draft that the last Ctrl-C cleared
@@ -312,28 +298,13 @@ class Screen:
 
     # -- following -----------------------------------------------------------------------------------------
 
-    async def _show_feed(self) -> None:
-        while True:
-            item = await self._listener.next_item()
-            match item:
-                case SessionSwitched():
-                    await self._switch_session()
-                case SessionDeleted(session_id):
-                    if await self._chat.leave_session(session_id):
-                        self._listener.follow_session()
-                        await self._show_blocks([Note(SESSION_DELETED_TEXT)])
-                case FeedUnavailable(text):
-                    await self._show_blocks([Note(text, is_error=True)])
-                case _:
-                    await self._show_item(item)
-
-    def _make_presenter(self) -> FeedPresenter:
-        return FeedPresenter(self._chat.owner.id, is_own_event=self._chat.is_own_event)
-
     async def _switch_session(self) -> None:
         await self._show_blocks(self._blocks.end())
-        self._presenter = self._make_presenter()
+        await super()._switch_session()
         await self._refresh_status()
+
+    async def _show_notice(self, text: str, *, is_error: bool) -> None:
+        await self._show_blocks([Note(text, is_error)])
 
     async def _show_item(self, item: FeedItem) -> None:
         finished: list[DisplayBlock] = []
@@ -437,9 +408,7 @@ class Screen:
 
     def _on_interrupt(self, event: KeyPressEvent) -> None:
         """Handle Ctrl-C: stop the running answer or clear the input; quit on a second press. A draft is never lost."""
-        now = time.monotonic()
-        is_double_press, self._last_interrupt_at = now - self._last_interrupt_at < DOUBLE_PRESS_SECONDS, now
-        if is_double_press:
+        if self._is_double_press():
             event.app.exit()
         elif self._presenter.is_running:
             self._is_stopping = True

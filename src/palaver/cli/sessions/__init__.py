@@ -31,17 +31,8 @@ def sessions() -> None:
     """
 
 
-sessions.add_command(list_sessions)
-sessions.add_command(show)
-sessions.add_command(search)
-sessions.add_command(export)
-sessions.add_command(rename)
-sessions.add_command(pin)
-sessions.add_command(unpin)
-sessions.add_command(archive)
-sessions.add_command(unarchive)
-sessions.add_command(move)
-sessions.add_command(undo)
-sessions.add_command(redo)
-sessions.add_command(delete)
-sessions.add_command(prune)
+for command in (
+    *(list_sessions, show, search, export, rename, pin, unpin),
+    *(archive, unarchive, move, undo, redo, delete, prune),
+):
+    sessions.add_command(command)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from palaver.operation.retention import PruneReport
-    from palaver.sessions.model import Session
+    from palaver.sessions.model import Session, UndoResult
     from palaver.sessions.view import SessionView
 
 
@@ -147,16 +147,10 @@ def undo(session: str, turns: int) -> None:
     with open_view() as view:
         found = lookup.find_session(view, session)
         result = view.undo(found.id, turns)
-    if output.wants_json():
-        output.print_json(build_json(UndoJson, result, session_id=found.id))
-        return
-    every_turn = " (all of them)" if result.turns < turns else ""
-    count = (
-        f"{output.format_count(result.turns, 'turn')}{every_turn}, {output.format_count(result.messages, 'message')}"
-    )
-    click.echo(f"Undone in {lookup.describe_session(found)}: {count}, starting with {lookup.quote(result.prompt)}.")
-    command = format_command(f"sessions redo {found.id}")
-    output.print_hint(f"To redo, run `{command}` before the next message is sent.")
+    _print_undo("Undone", found, result, " (all of them)" if result.turns < turns else "")
+    if not output.wants_json():
+        command = format_command(f"sessions redo {found.id}")
+        output.print_hint(f"To redo, run `{command}` before the next message is sent.")
 
 
 @click.command()
@@ -168,11 +162,15 @@ def redo(session: str) -> None:
     with open_view() as view:
         found = lookup.find_session(view, session)
         result = view.redo(found.id)
-    if output.wants_json():
-        output.print_json(build_json(UndoJson, result, session_id=found.id))
-        return
-    count = f"{output.format_count(result.turns, 'turn')}, {output.format_count(result.messages, 'message')}"
-    click.echo(f"Redone in {lookup.describe_session(found)}: {count}, starting with {lookup.quote(result.prompt)}.")
+    _print_undo("Redone", found, result)
+
+
+def _print_undo(verb: str, session: Session, result: UndoResult, every_turn: str = "") -> None:
+    count = (
+        f"{output.format_count(result.turns, 'turn')}{every_turn}, {output.format_count(result.messages, 'message')}"
+    )
+    text = f"{verb} in {lookup.describe_session(session)}: {count}, starting with {lookup.quote(result.prompt)}."
+    output.print_result(build_json(UndoJson, result, session_id=session.id), text)
 
 
 # `palaver sessions export`: a whole conversation as JSON, JSONL, Markdown or HTML.
