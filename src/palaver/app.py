@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.overview import PlatformCatalog
-    from palaver.settings.reader import LoadedSettings, SettingsReader
+    from palaver.settings.reader import LoadedSettings
     from palaver.transfer.importer import Importer
     from palaver.web.state import WebState
 
@@ -91,15 +91,14 @@ def make_catalog(settings: Settings) -> PlatformCatalog:
     return InstalledPlatforms(settings.fixed_layers.environ)
 
 
-def make_editor(store: SessionStore, base: Settings, reader: SettingsReader | None = None) -> SettingsEditor:
+def make_editor(store: SessionStore, base: Settings, catalog: PlatformCatalog | None = None) -> SettingsEditor:
     """Build what changes the settings in a store."""
-    from palaver.settings.agent_check import AgentCheck
+    from palaver.settings.agent_check import find_agent_problems
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.reader import SettingsReader
 
-    environ = base.fixed_layers.environ
-    checks = [AgentCheck(environ).find_problems]
-    return SettingsEditor(reader or SettingsReader(store.engine, base), store.clock, make_catalog(base), checks)
+    reader = SettingsReader(store.engine, base)
+    return SettingsEditor(reader, store.clock, catalog or make_catalog(base), [find_agent_problems])
 
 
 def make_live_settings(
@@ -108,18 +107,17 @@ def make_live_settings(
     """Build what follows the settings and applies them to a gateway. The caller starts and stops it."""
     from palaver.settings.agent_check import choose_available_agent
     from palaver.settings.live_settings import LiveSettings
-    from palaver.settings.reader import SettingsReader
 
-    store, environ = gateway.store, base.fixed_layers.environ
-    catalog = catalog or make_catalog(base)
+    editor = make_editor(gateway.store, base, catalog)
 
     async def apply(before: LoadedSettings, after: LoadedSettings) -> None:
         settings, agent = after.settings, gateway.agent
         if settings.agent != before.settings.agent or after.unreadable != before.unreadable:
+            environ = base.fixed_layers.environ
             agent = await asyncio.to_thread(choose_available_agent, settings.agent, environ, _explain(after))
         accounts: list[ConfiguredAccount] = []
         if gateway.is_server:
-            accounts = await asyncio.to_thread(catalog.list_accounts, settings, after.unreadable)
+            accounts = await asyncio.to_thread(editor.catalog.list_accounts, settings, after.unreadable)
         gateway.use_settings(
             agent=agent,
             profile=settings.agent,
@@ -130,8 +128,7 @@ def make_live_settings(
         if gateway.is_server:
             gateway.replace_accounts(accounts)
 
-    reader = SettingsReader(store.engine, base)
-    return LiveSettings(reader, make_editor(store, base, reader), catalog, loaded or reader.load(), apply)
+    return LiveSettings(editor, loaded or editor.reader.load(), apply)
 
 
 def _explain(loaded: LoadedSettings) -> str:
@@ -233,13 +230,8 @@ def make_attachments(store: SessionStore, settings: Settings) -> Attachments:
     return Attachments(store, settings.home / "attachments")
 
 
-def make_importer(store: SessionStore, settings: Settings) -> Importer:
+def make_importer(store: SessionStore, attachments: Attachments, profile: AgentProfile) -> Importer:
     """Build what imports the files of other programs."""
-    profile = load_stored_settings(store, settings).settings.agent
-    return _make_importer(store, make_attachments(store, settings), profile)
-
-
-def _make_importer(store: SessionStore, attachments: Attachments, profile: AgentProfile) -> Importer:
     from palaver.transfer.importer import Importer
     from palaver.transfer.report import ImportOptions
 
@@ -291,7 +283,7 @@ def make_web_state(gateway: Gateway, rules: WebRules, settings: LiveSettings) ->
         health=HealthCheck(settings.reader.base.home),
         imports=PersonalImports(
             store,
-            _make_importer(store, attachments, settings.current.settings.agent),
+            make_importer(store, attachments, settings.current.settings.agent),
             ImportUploads(settings.reader.base.home / UPLOADS_FOLDER, store.clock),
             get_max_bytes=lambda: settings.current.settings.web.max_import_mb * 1_000_000,
         ),
@@ -334,11 +326,6 @@ def make_doctor_environment(
         find_server_url=lambda: find_server_url(folder),
         find_port_user=find_port_user,
     )
-
-
-def describe_agent(loaded: LoadedSettings, base: Settings) -> str:
-    """Describe the agent that would answer with these settings, and why."""
-    return choose_agent_for(loaded, base).description
 
 
 def _make_web_access(rules: WebToolRules) -> WebAccess | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from palaver.settings.editor import EditResult, SettingsEditor
     from palaver.settings.encryption import ChangeItem, SettingsChange
     from palaver.settings.overview import PlatformCatalog, SettingsOverview, SettingValue
-    from palaver.settings.reader import LoadedSettings, SettingsReader
+    from palaver.settings.reader import LoadedSettings
 
 _COLUMNS: tuple[Column[SettingValue], ...] = (
     Column("KEY", lambda each: each.key),
@@ -54,15 +54,13 @@ _MAX_SHOWN_CHARS = 200
 class ConfigAccess:
     """The settings of one store, as the owner at the terminal changes them."""
 
-    reader: SettingsReader
     editor: SettingsEditor
-    catalog: PlatformCatalog
     principal: Principal
 
     def load_overview(self, loaded: LoadedSettings | None = None) -> SettingsOverview:
         from palaver.settings.overview import SettingsOverview
 
-        return SettingsOverview(loaded or self.reader.load(), self.catalog)
+        return SettingsOverview(loaded or self.editor.reader.load(), self.editor.catalog)
 
 
 @click.group()
@@ -141,14 +139,14 @@ def set_settings(words: tuple[str, ...]) -> None:
         values: dict[str, object] = {}
         for key, text in pairs:
             path = parse_key(key)
-            is_secret = is_secret_setting(access.catalog, path)
+            is_secret = is_secret_setting(access.editor.catalog, path)
             if is_secret and text != _READ_INPUT:
                 raise click.UsageError(
                     f"{key} is a secret, and other users of this machine can see command lines. Leave out the VALUE to"
                     " be asked for it, or pipe it in."
                 )
             entered = _read_value(key, is_secret=is_secret) if text == _READ_INPUT else text
-            values[key] = _parse_value(access.catalog, path, entered)
+            values[key] = _parse_value(access.editor.catalog, path, entered)
         result = access.editor.change(access.principal, SettingsEdit(values=values, origin="terminal"))
         _print_result(access, result)
 
@@ -209,7 +207,7 @@ def rotate_key() -> None:
     from palaver.settings import editor as key_rotation
 
     with open_config() as access:
-        result = key_rotation.rotate_key(access.reader)
+        result = key_rotation.rotate_key(access.editor.reader)
     if output.wants_json():
         output.print_json({"secrets": result.secret_count, "dropped": result.dropped_count})
         return
@@ -221,17 +219,11 @@ def rotate_key() -> None:
 
 @contextmanager
 def open_config() -> Iterator[ConfigAccess]:
-    from palaver.app import make_catalog, make_editor
-    from palaver.settings.reader import SettingsReader
+    from palaver.app import make_editor
 
     settings = load_cli_settings()
     with open_store(settings) as store:
-        yield ConfigAccess(
-            SettingsReader(store.engine, settings),
-            make_editor(store, settings),
-            make_catalog(settings),
-            store.get_owner().principal,
-        )
+        yield ConfigAccess(make_editor(store, settings), store.get_owner().principal)
 
 
 # ---- values ------------------------------------------------------------------------------------------------

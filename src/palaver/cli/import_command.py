@@ -120,15 +120,17 @@ def _import_foreign(
     *,
     dry_run: bool,
 ) -> ImportReport:
-    from palaver.app import make_importer
+    from palaver.app import load_stored_settings, make_attachments, make_importer
     from palaver.transfer.readers import open_reader
 
     reader = open_reader(import_format, path, account)
     try:
         person = find_person(store, person_name)
         total = reader.count_conversations()
+        profile = load_stored_settings(store, settings).settings.agent
+        importer = make_importer(store, make_attachments(store, settings), profile)
         with _show_progress("Importing", unit="conversations") as advance:
-            return make_importer(store, settings).import_files(
+            return importer.import_files(
                 reader, person, dry_run=dry_run, on_progress=lambda count: advance(count, total)
             )
     finally:

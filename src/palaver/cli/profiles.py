@@ -68,7 +68,7 @@ def picture(name: str, file: Path | None, remove: bool) -> None:
         raise click.UsageError("Give a FILE, or --remove.")
     key = f"profiles.{name}.picture"
     with open_config() as access:
-        known = access.reader.load().settings.agent.profiles
+        known = access.editor.reader.load().settings.agent.profiles
         if name not in known:
             listed = ", ".join(known) or "none"
             raise NotFound(

@@ -36,13 +36,13 @@ MAX_SESSIONS_COUNTED = 50  # beyond that, the output says "50+"
 @click.command()
 def status() -> None:
     """Show the database, config file, recent conversations, agent and chat platforms."""
-    from palaver.app import describe_agent, load_stored_settings
+    from palaver.app import choose_agent_for, load_stored_settings
     from palaver.delivery.health import load_health
 
     settings = load_cli_settings()
     with open_store(settings) as store:
         loaded = load_stored_settings(store, settings)
-        agent = describe_agent(loaded, settings)
+        agent = choose_agent_for(loaded, settings).description
         page = store.seen_by(store.get_owner().principal, everything=True).list(limit=MAX_SESSIONS_COUNTED + 1)
         accounts = load_health(store, loaded.settings.gateway.chat_accounts)
     count = f"{MAX_SESSIONS_COUNTED}+" if len(page) > MAX_SESSIONS_COUNTED else str(len(page))

@@ -21,27 +21,22 @@ if TYPE_CHECKING:
 MODEL_SECTIONS = frozenset({"model", "fallback_models", "providers", "mcp_servers"})
 
 
-class AgentCheck:
-    """Finds settings with which no agent could answer, such as a model without an API key."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-
-    def find_problems(
-        self, before: Settings, after: Settings, changed: Collection[SettingPath]
-    ) -> Iterator[SettingProblem]:
-        if not any(path[0] in MODEL_SECTIONS for path in changed):
-            return
-        problem = self._find_problem(after.agent)
-        if problem is not None and problem != self._find_problem(before.agent):
+def find_agent_problems(
+    before: Settings, after: Settings, changed: Collection[SettingPath]
+) -> Iterator[SettingProblem]:
+    """Yield a problem with which no agent could answer, such as a model without an API key, unless it was there."""
+    if any(path[0] in MODEL_SECTIONS for path in changed):
+        problem = _find_problem(after)
+        if problem is not None and problem != _find_problem(before):
             yield problem
 
-    def _find_problem(self, profile: AgentProfile) -> SettingProblem | None:
-        try:
-            choose_agent(profile, self._environ)
-        except ConfigError as error:
-            return SettingProblem(path=(str(error.facts["key"]),), text=error.text, is_sentence=True)
-        return None
+
+def _find_problem(settings: Settings) -> SettingProblem | None:
+    try:
+        choose_agent(settings.agent, settings.fixed_layers.environ)
+    except ConfigError as error:
+        return SettingProblem(path=(str(error.facts["key"]),), text=error.text, is_sentence=True)
+    return None
 
 
 def choose_available_agent(profile: AgentProfile, environ: Mapping[str, str], advice: str = "") -> Agent:

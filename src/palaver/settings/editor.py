@@ -101,16 +101,16 @@ class SettingsEditor:
         catalog: PlatformCatalog,
         checks: Sequence[FindProblems] = (),
     ) -> None:
-        self._reader = reader
+        self.reader = reader
         self._clock = clock
-        self._catalog = catalog
+        self.catalog = catalog
         self._checks = (catalog.find_problems, *checks)
 
     def change(self, principal: Principal, edit: SettingsEdit) -> EditResult:
         """Set and unset settings. Raises InvalidSettings with all problems, having stored nothing."""
         check_is_owner(principal)
         for _ in range(_MAX_ATTEMPTS):
-            loaded = self._reader.load()
+            loaded = self.reader.load()
             if edit.expected_version not in (None, loaded.state.version):
                 raise SettingsChanged(version=loaded.state.version)
             changes = self._resolve(edit, loaded)
@@ -119,7 +119,7 @@ class SettingsEditor:
             self._validate(changes, loaded, edit)
             change_no = self._store(principal, edit, changes, loaded)
             if change_no is not None:
-                return EditResult(loaded=self._reader.load(), change_no=change_no, changed=tuple(changes))
+                return EditResult(loaded=self.reader.load(), change_no=change_no, changed=tuple(changes))
         raise SettingsChanged
 
     def undo(
@@ -127,10 +127,10 @@ class SettingsEditor:
     ) -> EditResult:
         """Put back the values from before a change; that is a change itself. Raises ChangeNotFound."""
         check_is_owner(principal)
-        change = self._reader.engine.run(Read(lambda tx: settings_storage.find_change(tx, number)))
+        change = self.reader.engine.run(Read(lambda tx: settings_storage.find_change(tx, number)))
         if change is None:
             raise ChangeNotFound(f"There is no change {number} in the history of the settings.", change=number)
-        ring, _ = self._reader.load_ring()
+        ring, _ = self.reader.load_ring()
         values: dict[str, object] = {}
         for item in change.items:
             if item.stored_before is not None:
@@ -149,7 +149,7 @@ class SettingsEditor:
     def list_history(self, principal: Principal, *, before: int | None = None, limit: int = 50) -> list[SettingsChange]:
         """Return the newest changes first."""
         check_is_owner(principal)
-        return self._reader.engine.run(Read(lambda tx: settings_storage.list_changes(tx, before=before, limit=limit)))
+        return self.reader.engine.run(Read(lambda tx: settings_storage.list_changes(tx, before=before, limit=limit)))
 
     # -- what is changed -----------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class SettingsEditor:
             changes |= {path: _UNSET for path in loaded.rows if path[: len(prefix)] == prefix}
         given = _flatten_values(edit)
         changes |= {
-            path: _normalize(path, value, is_secret=is_secret_setting(self._catalog, path, value))
+            path: _normalize(path, value, is_secret=is_secret_setting(self.catalog, path, value))
             for path, value in given.items()
         }
         missing = object()
@@ -200,7 +200,7 @@ class SettingsEditor:
                 say("settings.most_settings_stored", "At most {limit} settings can be stored.", limit=MAX_STORED_KEYS),
                 problems=[],
             )
-        after = self._reader.combine(values)
+        after = self.reader.combine(values)
         known = set(loaded.combined.problems)
         problems = [each for each in after.problems if each not in known or each.path in changes]
         if not problems:
@@ -213,7 +213,7 @@ class SettingsEditor:
         self, changes: Mapping[SettingPath, Any], loaded: LoadedSettings, edit: SettingsEdit
     ) -> Iterator[SettingProblem]:
         """Yield the secrets that a change would send to addresses that they were not entered for."""
-        secrets = SecretPairs(loaded.settings.fixed_layers, self._catalog)
+        secrets = SecretPairs(loaded.settings.fixed_layers, self.catalog)
         now = loaded.values_with_encrypted
         known = [secrets.find(now)]
         # A secret that is entered again need not differ from the stored one. What is undone was not entered, but was
@@ -227,7 +227,7 @@ class SettingsEditor:
         """Return the values that were stored right before a change: all changes since then are in the history."""
         find = Read(lambda tx: settings_storage.list_changes(tx, before=None, limit=settings_storage.MAX_CHANGES))
         values = loaded.values_with_encrypted
-        for change in self._reader.engine.run(find):
+        for change in self.reader.engine.run(find):
             if change.number < number:
                 break
             for item in change.items:
@@ -245,7 +245,7 @@ class SettingsEditor:
             return say(
                 "settings.cant_changed_here", "it can't be changed here. {reason}", reason=template.unstorable_reason
             )
-        pin = self._catalog.find_variable(path) or self._reader.base.fixed_layers.find_pin(path)
+        pin = self.catalog.find_variable(path) or self.reader.base.fixed_layers.find_pin(path)
         if pin is not None:
             return say(
                 "settings.pinned",
@@ -253,7 +253,7 @@ class SettingsEditor:
                 place=pin,
             )
         is_terminal_only = (
-            self._catalog.is_terminal_only(path[1], path[-1])
+            self.catalog.is_terminal_only(path[1], path[-1])
             if template.is_adapter_setting
             else template.is_terminal_only
         )
@@ -277,7 +277,7 @@ class SettingsEditor:
         for path, value in changes.items():
             name = format_path(path)
             after = None
-            if value is not _UNSET and is_secret_setting(self._catalog, path, value):
+            if value is not _UNSET and is_secret_setting(self.catalog, path, value):
                 key = key or self._find_key(loaded)
                 key_id = key.id
                 after = write_encrypted(key, name, value)
@@ -299,19 +299,19 @@ class SettingsEditor:
             )
 
         crash_point("settings.before_change")
-        change_no = self._reader.engine.run(Write(write))
+        change_no = self.reader.engine.run(Write(write))
         crash_point("settings.changed")
         return change_no
 
     def _find_key(self, loaded: LoadedSettings) -> SettingsKey:
         """Return the key to encrypt with: that of the other secrets, or else a key of this machine, made if needed."""
-        ring, problem = self._reader.load_ring()
+        ring, problem = self.reader.load_ring()
         if problem is not None:
             raise InvalidSettings(problem, problems=[])
         if loaded.state.key_id is not None and (key := ring.find(loaded.state.key_id)) is not None:
             return key
         if not ring.keys:
-            ring = create_key_file(self._reader.base.home)
+            ring = create_key_file(self.reader.base.home)
         return ring.keys[0]
 
 

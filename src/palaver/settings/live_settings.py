@@ -17,10 +17,11 @@ from palaver.config.setting_templates import SettingPath, find_template
 from palaver.core.background import run_poll_loop
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
+from palaver.core.tasks import cancel_tasks
 from palaver.core.texts import say
 from palaver.gateway.account_runner import describe_connection_error
 from palaver.settings import table as settings_storage
-from palaver.settings.overview import PlatformCatalog, SecretPairs, SettingsOverview, find_exposed_secrets
+from palaver.settings.overview import SecretPairs, SettingsOverview, find_exposed_secrets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from palaver.people.model import Principal
     from palaver.settings.editor import EditResult, SettingsEdit, SettingsEditor
     from palaver.settings.encryption import SettingsChange
-    from palaver.settings.reader import LoadedSettings, SettingsReader
+    from palaver.settings.reader import LoadedSettings
 
     Apply = Callable[[LoadedSettings, LoadedSettings], Awaitable[None]]
 
@@ -44,16 +45,9 @@ log = logging.getLogger(__name__)
 class LiveSettings:
     """Follows the settings of one store, and changes them for owners."""
 
-    def __init__(
-        self,
-        reader: SettingsReader,
-        editor: SettingsEditor,
-        catalog: PlatformCatalog,
-        loaded: LoadedSettings,
-        apply: Apply,
-    ) -> None:
-        self.reader = reader
-        self.catalog = catalog
+    def __init__(self, editor: SettingsEditor, loaded: LoadedSettings, apply: Apply) -> None:
+        self.reader = editor.reader
+        self.catalog = editor.catalog
         self.current = loaded
         self._started_with = loaded  # settings that need a restart are in force as they were then
         self._editor = editor
@@ -61,28 +55,17 @@ class LiveSettings:
         self._listeners: list[Callable[[LoadedSettings], None]] = []
         self._lock = asyncio.Lock()  # one change at a time
         self._wake_event = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self, feed: Feed) -> None:
-        """Follow the changes of all processes from now on."""
-        feed.add_settings_listener(self._wake_event.set)
-        self._wake_event.set()  # for what has changed since the settings were read
-        self._task = asyncio.create_task(self._run(), name="palaver-settings")
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
 
     @asynccontextmanager
     async def follow(self, feed: Feed) -> AsyncIterator[None]:
         """Follow the changes of all processes inside an `async with` block."""
-        await self.start(feed)
+        feed.add_settings_listener(self._wake_event.set)
+        self._wake_event.set()  # for what has changed since the settings were read
+        task = asyncio.create_task(self._run(), name="palaver-settings")
         try:
             yield
         finally:
-            await self.stop()
+            await cancel_tasks([task])
 
     def add_listener(self, listener: Callable[[LoadedSettings], None]) -> None:
         """Call `listener` after other settings were applied."""

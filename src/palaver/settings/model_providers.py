@@ -55,10 +55,10 @@ class ProviderPreset:
 
     name: str
     title: str
-    base_url: str | None  # that has to be set; None: known
-    needs_key: bool
-    key_page: str | None  # where to get a key
-    default_model: str | None
+    base_url: str | None = None  # that has to be set; None: known
+    needs_key: bool = True
+    key_page: str | None = None  # where to get a key
+    default_model: str | None = None
 
 
 PRESETS: Final = (
@@ -66,8 +66,6 @@ PRESETS: Final = (
         ProviderPreset(
             name=name,
             title=KNOWN_PROVIDERS[name].title,
-            base_url=None,
-            needs_key=True,
             key_page=page,
             default_model=KNOWN_PROVIDERS[name].default_model,
         )
@@ -81,18 +79,9 @@ PRESETS: Final = (
         name="openrouter",
         title="OpenRouter",
         base_url="https://openrouter.ai/api/v1",
-        needs_key=True,
         key_page="https://openrouter.ai/keys",
-        default_model=None,
     ),
-    ProviderPreset(
-        name=OLLAMA,
-        title="Ollama",
-        base_url=KNOWN_PROVIDERS[OLLAMA].base_url,
-        needs_key=False,
-        key_page=None,
-        default_model=None,
-    ),
+    ProviderPreset(name=OLLAMA, title="Ollama", base_url=KNOWN_PROVIDERS[OLLAMA].base_url, needs_key=False),
 )
 
 
@@ -262,9 +251,15 @@ async def _fetch_json(access: ProviderAccess, url: str, headers: dict[str, str])
         raise _make_outage(access, FailureCode.INVALID_RESPONSE, text) from None
 
 
-def _make_outage(access: ProviderAccess, code: FailureCode, text: str, **facts: object) -> AgentUnavailable:
+def _make_outage(
+    access: ProviderAccess,
+    code: FailureCode,
+    text: str,
+    error_class: type[AgentError] = AgentUnavailable,
+    **facts: object,
+) -> AgentError:
     title = get_provider_title(access.name)
-    return AgentUnavailable(text, code=code, provider=access.name, provider_title=title, **facts)
+    return error_class(text, code=code, provider=access.name, provider_title=title, **facts)
 
 
 def _make_packages_error() -> InvalidInput:
@@ -275,14 +270,8 @@ def _make_packages_error() -> InvalidInput:
 def _make_error(access: ProviderAccess, status: int, body: bytes) -> AgentError:
     title, detail = get_provider_title(access.name), _quote(access, _read_message(body))
     if status in (401, 403):
-        return AgentRejected(
-            f"{title} rejected the API key. {detail}".strip(),
-            code=FailureCode.KEY_REJECTED,
-            provider=access.name,
-            provider_title=title,
-            status=status,
-            detail=detail,
-        )
+        text = f"{title} rejected the API key. {detail}".strip()
+        return _make_outage(access, FailureCode.KEY_REJECTED, text, AgentRejected, status=status, detail=detail)
     text = f"{title} answered with HTTP {status}. {detail}".strip()
     return _make_outage(access, FailureCode.UNAVAILABLE, text, status=status, detail=detail)
 
