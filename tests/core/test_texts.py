@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import unicodedata
 
 import pytest
 
@@ -73,6 +74,10 @@ def test_a_text_without_a_translation_stays_english() -> None:
     assert translate("just a string", "de") == "just a string"
 
 
+def hide_behind(english: str, packed: str) -> str:
+    return f"{english}\U000e0001" + "".join(chr(0xE0000 + ord(char)) for char in packed)
+
+
 def test_copies_of_a_text_can_be_translated_too() -> None:
     text = say("greeting", "Hello {name}, {place}", name="Ada", place=say("place", "on the page"))
     for twin in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
@@ -85,8 +90,23 @@ def test_a_stored_text_can_be_translated_and_one_of_an_earlier_version_is_shown_
         loaded = load_text(store_text(each))
         assert (loaded, translate(loaded, "de")) == (each, translate(each, "de"))
     assert store_text("The bot was removed.") == load_text("The bot was removed.") == "The bot was removed."
-    for forged in ("\x1e{", '\x1e\x1e{"text": "x", "code": "plain", "facts": {}}'):  # from a platform
-        assert load_text(store_text(forged)) == forged.lstrip("\x1e")
+    for packed in ("{", '{"text": "x", "code": "plain", "facts": {}}'):  # from a platform
+        forged = hide_behind("x", packed)
+        assert load_text(store_text(forged)) == forged.replace("\U000e0001", "")
+    assert translate(load_text(store_text(store_text(name_text("plain", "Plain")))), "de").startswith("Plain")
+
+
+def test_a_version_without_codes_shows_a_stored_text_in_english_and_nothing_else() -> None:
+    for text in (say("greeting", "Hello {name}", name='Zoë "Z" 👋'), join_texts(", ", (say("plain", "Plain"), "yes"))):
+        stored = store_text(text)
+        assert stored.startswith(str(text))
+        assert {unicodedata.category(char) for char in stored.removeprefix(str(text))} == {"Cf"}  # not displayed
+
+
+def test_a_stored_text_that_was_cut_off_is_shown_as_far_as_it_goes() -> None:
+    stored = store_text(say("plain", "Plain"))
+    assert load_text(stored[:-3]).startswith("Plain")
+    assert load_text(stored[:3]) == "Pla"
 
 
 def test_a_stored_text_that_lacks_a_fact_of_its_translation_stays_english() -> None:
@@ -95,13 +115,13 @@ def test_a_stored_text_that_lacks_a_fact_of_its_translation_stays_english() -> N
 
 
 @pytest.mark.parametrize(
-    ("stored", "shown"),
+    ("packed", "shown"),
     [
-        ("", ""),
-        ('{"text": ', '{"text": '),
-        ("null", "null"),
-        ('"words"', '"words"'),
-        ("[" * 100_000, "[" * 100_000),
+        ("", None),
+        ('{"text": ', None),
+        ("null", None),
+        ('"words"', None),
+        ("[" * 100_000, None),
         ('{"text": "Plain"}', "Plain"),
         ('{"text": "Plain", "code": ["plain"], "facts": {}}', "Plain"),
         ('{"text": "Plain", "code": "plain", "facts": []}', "Plain"),
@@ -114,16 +134,16 @@ def test_a_stored_text_that_lacks_a_fact_of_its_translation_stays_english() -> N
         ('{"text": "All", "code": "greeting", "facts": {"name": true, "place": {"text": "x"}}}', "Hallo True, x"),
     ],
 )
-def test_a_stored_text_that_is_damaged_or_of_another_version_is_readable(stored: str, shown: str) -> None:
-    readable = translate(load_text("\x1e" + stored), "de")
-    assert readable.removeprefix("\x1e") == shown
+def test_a_stored_text_that_is_damaged_or_of_another_version_is_readable(packed: str, shown: str | None) -> None:
+    stored = hide_behind("In English", packed)
+    assert translate(load_text(stored), "de") == (stored if shown is None else shown)
 
 
 def test_texts_that_are_nested_too_deeply_are_cut_off() -> None:
     nested: object = "x"
     for _ in range(150):
         nested = {"parts": ["(", {"text": "in", "code": "greeting", "facts": {"name": nested, "place": ""}}, ")"]}
-    for text in (unpack_text(nested), load_text("\x1e" + json.dumps(nested))):
+    for text in (unpack_text(nested), load_text(hide_behind("In English", json.dumps(nested)))):
         assert "(Hallo (" in translate(text, "de")
 
 

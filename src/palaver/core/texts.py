@@ -27,7 +27,10 @@ from typing import Final, Self
 
 ENGLISH: Final = "en"
 LANGUAGES: Final = (ENGLISH, "de")
-_STORED_MARK: Final = "\x1e"  # before the JSON of a stored text; taken off texts that others wrote
+# A stored text is the English one, and behind it the JSON of its code and facts in characters that nothing displays
+# (Unicode's tags), so that a version that knows nothing of codes shows it well. The mark is taken off all other texts.
+_CODE_MARK: Final = "\U000e0001"
+_TAGS_OFFSET: Final = 0xE0000
 _MAX_NESTED = 50  # texts in each other; no sentence comes near it
 _THOUSANDS_SEPARATORS: Final = {"de": "."}  # others: a comma
 
@@ -195,16 +198,15 @@ def store_text(text: str) -> str:
     """Return a text for a column of a database. One without a code is stored as it is."""
     packed = pack_text(text)
     if isinstance(packed, str):
-        return packed.lstrip(_STORED_MARK)
-    return _STORED_MARK + json.dumps(packed, ensure_ascii=False)
+        return packed.replace(_CODE_MARK, "")
+    return str(text) + _CODE_MARK + "".join(chr(_TAGS_OFFSET + ord(char)) for char in json.dumps(packed))
 
 
 def load_text(stored: str) -> str:
     """Return a text that `store_text` made storable; any other, such as one of an earlier version, as it is."""
-    if not stored.startswith(_STORED_MARK):
-        return stored
+    _, mark, tags = stored.rpartition(_CODE_MARK)
     try:
-        packed = json.loads(stored[len(_STORED_MARK) :])
+        packed = json.loads("".join(chr(ord(char) - _TAGS_OFFSET) for char in tags)) if mark else None
     except (ValueError, RecursionError):  # not stored by `store_text`
         return stored
     return unpack_text(packed) if isinstance(packed, dict) else stored
