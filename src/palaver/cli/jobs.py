@@ -27,6 +27,8 @@ T = TypeVar("T")
 _all_option = click.option("--all", "everything", is_flag=True, help="Include the jobs of other people.")
 _job_argument = click.argument("job")
 _LABEL_WIDTH = 16
+_METAVARS = {"prompt": "TEXT", "timezone": "ZONE", "targets": "TARGET", "toolsets": "TOOLSET", "repeat": "N"}
+_NOTES = {"targets": " Can be repeated.", "toolsets": " `none` for none. Can be repeated."}  # about their options
 _CANCELED = "Canceled. Nothing was changed."
 
 
@@ -323,8 +325,8 @@ def _make_field_options(known: Container[str | None]) -> list[click.Parameter]:
             [f"--{declared.option or name}", name],
             multiple=declared.kind == "names",
             type=click.IntRange(0) if declared.kind == "count" else None,
-            metavar="N" if declared.kind == "count" else (declared.option or name).upper(),
-            help=f"{declared.help} Can be repeated." if declared.kind == "names" else declared.help,
+            metavar=_METAVARS.get(name, name.upper()),
+            help=f"{declared.help}{_NOTES.get(name, '')}",
         )
         for name, declared in JOB_FIELDS.items()
         if name not in known

@@ -98,7 +98,7 @@ def edit(prompt: str, **fields: str | None) -> None:
         field: _read_text(value) if field == "text" else value for field, value in fields.items() if value is not None
     }
     if not given:
-        raise click.UsageError(f"Nothing to change. Use {', '.join(f'--{field}' for field in PROMPT_FIELDS)}.")
+        raise click.UsageError(f"Nothing to change. Use {' or '.join(f'--{field}' for field in PROMPT_FIELDS)}.")
     with open_view() as view:
         saved = view.part(SavedPromptOperations).update(_find_prompt(view, prompt).id, **given)
     _print_prompt("prompt", saved, f"Changed the prompt {lookup.quote(saved.name)}.")
