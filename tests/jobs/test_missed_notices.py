@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.core.engines.base import Write
+from palaver.core.texts import chat_language, translate
 from palaver.jobs import run_end as missed_notices
 from palaver.people import table as people
 from palaver.people.model import Role
@@ -49,6 +50,19 @@ async def test_a_person_gets_one_notice_for_all_their_jobs(town: JobTown) -> Non
     assert lines[-1].startswith("Palaver was not running")
     assert notices["loopback::bob"].startswith('The job "Other" did not run at 2026-11-16 07:00 (Europe/Berlin).')
     assert len(town.sent) == 2
+
+
+async def test_why_a_run_was_missed_is_told_in_the_language_of_the_reader(
+    town: JobTown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = town.add_job("0 7 * * *", name="News")
+    monkeypatch.setattr(chat_language, "name", "de")
+    [(_, body)] = await miss_runs(town)
+    assert "Palaver lief" in body
+    assert "Palaver was" not in body
+    [run, *_] = town.list_runs(job)
+    assert (run.reason or "").startswith("Palaver was not running at this time and after it")
+    assert translate(run.reason or "", "de").startswith("Palaver lief")
 
 
 async def test_a_group_reads_only_of_jobs_that_were_made_there(town: JobTown) -> None:

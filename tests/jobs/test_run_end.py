@@ -10,6 +10,7 @@ from palaver.agent.base import TextDelta
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.core.errors import AgentUnavailable
+from palaver.core.texts import translate
 from palaver.jobs import runs_table as job_runs
 from palaver.jobs.model import PAUSE_AFTER_FAILURES, JobResult, JobRunKind, JobRunState, JobState
 from palaver.platforms.loopback import LoopbackAdapter
@@ -151,6 +152,9 @@ async def test_a_job_that_keeps_failing_is_paused(town: JobTown, agent: MoodyAge
     job = town.load_job(job_row).job
     assert (job.state, job.next_slot) == (JobState.PAUSED, None)
     assert job.state_reason == "It failed 5 times in a row. The last time: The agent gave no answer."
+    assert translate(job.state_reason, "de") == (
+        "Sie ist 5-mal hintereinander fehlgeschlagen. Zuletzt: Der Agent hat nicht geantwortet."
+    )
     assert "failed 2 times" in alert
     assert 'The job "News" failed 5 times in a row, so I paused it.' in notice
     assert f"`/jobs resume {job.id}`" in notice

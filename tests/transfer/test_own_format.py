@@ -15,10 +15,13 @@ from palaver import SessionSource
 from palaver.accounts import merge_table as person_merge
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
+from palaver.core.texts import load_text, say, store_text
+from palaver.jobs import table as jobs
 from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import table as sessions, versions_table as versions
 from palaver.transfer import import_rows
+from palaver.transfer.export_records import decode_fields, encode_fields
 from palaver.transfer.exporter import ExportScope, export_records
 from palaver.transfer.imported import InvalidImport
 from palaver.transfer.importer import Importer
@@ -361,3 +364,13 @@ async def test_a_person_imports_their_own_export_and_the_things_of_others_stay(
     assert contents[:3] == ["hello", "answer", "undone"]
     assert contents[3][1]["type"] == "attachment"
     assert other.engine.run(Read(lambda tx: tx.fetch_one("SELECT COUNT(*) FROM person"))) == (1,)
+
+
+def test_a_record_has_a_translatable_text_in_english() -> None:
+    fields = [field for field in jobs.EXPORT.fields if field.name == "state_reason"]
+    stored = store_text(say("jobs.ended", "It has no further runs."))
+    record = encode_fields(fields, [stored])
+    assert record == {"state_reason": "It has no further runs."}
+    assert decode_fields(fields, record) == ["It has no further runs."]
+    forged = decode_fields(fields, {"state_reason": stored})  # in a file that a person has made
+    assert load_text(forged[0]) == stored.replace("\U000e0001", "")

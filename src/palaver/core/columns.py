@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TRANSLATABLE: Final = {"is_translatable": True}  # metadata of a field whose text is stored with its code and facts
-ColumnKind = Literal["text", "number", "time", "json"]
+ColumnKind = Literal["text", "translatable", "number", "time", "json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,8 @@ def _make_column(field: Field[Any], hint: Any, is_optional: bool) -> Column:
     default = None if field.default_factory is MISSING else field.default_factory
     if field.default is not MISSING and field.default is not None:
         default = lambda: field.default  # noqa: E731
-    kind, encode, decode = (
-        _TRANSLATABLE_CODEC if field.metadata == TRANSLATABLE else _find_codec(get_origin(hint) or hint)
-    )
+    held = get_origin(hint) or hint
+    kind, encode, decode = _TRANSLATABLE_CODECS[held] if field.metadata == TRANSLATABLE else _find_codec(held)
     return Column(field.name, kind, is_optional or field.default is None, default, encode, decode)
 
 
@@ -150,7 +149,14 @@ _CODECS: dict[Any, _Codec] = {
     Platform: ("text", str, lru_cache(Platform)),
     SessionSource: ("json", encode_source, decode_source),
 }
-_TRANSLATABLE_CODEC: _Codec = ("text", lambda text: make_storable(store_text(text)), load_text)
+_TRANSLATABLE_CODECS: dict[Any, _Codec] = {
+    str: ("translatable", lambda text: make_storable(store_text(text)), load_text),
+    Mapping: (
+        "json",
+        lambda texts: encode_json({name: store_text(text) for name, text in texts.items()}),
+        lambda column: {name: load_text(text) for name, text in json.loads(column).items()},
+    ),
+}
 
 
 # A module need not import these at run time only because the fields of its classes have these types.

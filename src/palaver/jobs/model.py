@@ -18,6 +18,7 @@ from datetime import datetime  # noqa: TC003
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+from palaver.core.columns import TRANSLATABLE
 from palaver.core.ids import JobId, JobRunId, PersonId, SessionId  # noqa: TC001
 from palaver.core.source import SessionSource  # noqa: TC001
 from palaver.core.texts import say
@@ -117,7 +118,7 @@ class Job(JobFields):
     person_id: PersonId
     origin: SessionSource  # where it was made
     state: JobState
-    state_reason: str | None
+    state_reason: str | None = field(metadata=TRANSLATABLE)
     proposed_change: Mapping[str, object] | None  # by the agent; a person has not confirmed it yet
     next_slot: datetime | None
     failure_count: int
@@ -137,10 +138,10 @@ class JobRun:
     slot_count: int
     kind: JobRunKind
     state: JobRunState
-    reason: str | None
+    reason: str | None = field(metadata=TRANSLATABLE)
     result: JobResult | None
     refused_tools: tuple[str, ...] = ()
-    target_errors: Mapping[str, str] = field(default_factory=dict)
+    target_errors: Mapping[str, str] = field(default_factory=dict, metadata=TRANSLATABLE)
     session_id: SessionId | None  # its own conversation
     created_at: datetime
     started_at: datetime | None
@@ -156,7 +157,7 @@ class LastRun:
     slot: datetime
     state: JobRunState
     result: JobResult | None
-    reason: str | None
+    reason: str | None = field(metadata=TRANSLATABLE)
     ended_at: datetime | None
 
 

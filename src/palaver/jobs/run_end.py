@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.source import ChatType
-from palaver.core.texts import join_texts, say
+from palaver.core.texts import edit_text, join_texts, say
 from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_chat
 from palaver.delivery.notices import notify_person
 from palaver.delivery.reachable_chats import resolve_chat
@@ -304,8 +304,13 @@ class RunEnd:
         should_tell = failure.cause != alerted_cause and (count >= ALERT_AFTER_FAILURES or is_last)
         if count >= PAUSE_AFTER_FAILURES and job.state is JobState.ACTIVE:
             should_tell = True
-            pause_reason = f"It failed {count} times in a row. The last time: {failure.reason}"
-            jobs.set_state(self.tx, self.job_row.no, JobState.PAUSED, pause_reason[:MAX_REASON_CHARS], None, self.now)
+            pause_reason = say(
+                "job.failed_in_row",
+                "It failed {times} times in a row. The last time: {reason}",
+                times=count,
+                reason=edit_text(failure.reason, lambda text: text[:MAX_REASON_CHARS]),
+            )
+            jobs.set_state(self.tx, self.job_row.no, JobState.PAUSED, pause_reason, None, self.now)
             text = say(
                 "job.paused_after_failures",
                 "The job {name} failed {times} times in a row, so I paused it. The last time: {reason}\n\nResume it"

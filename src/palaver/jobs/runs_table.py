@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, to_micros
-from palaver.core.columns import Columns, insert_row
+from palaver.core.columns import Columns, insert_row, update_row
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import JobRunning
 from palaver.core.ids import new_job_run_id
 from palaver.core.text import make_storable
+from palaver.core.texts import edit_text, store_text
 from palaver.jobs.model import JobResult, JobRun, JobRunKind, JobRunState, LastRun
 from palaver.sessions import delivery_queries, turn_leases
 
@@ -199,12 +200,12 @@ def record_missed(
     tx: Transaction, job_row: JobRow, slot: datetime, slot_count: int, reason: str, now: int, *, is_untold: bool
 ) -> None:
     """Record slots at which the job did not run, from `slot` on, and whether its person is to be told."""
-    facts = {"reason": reason, "slot_count": slot_count, "is_untold": int(is_untold)}
+    facts = {"reason": _store_reason(reason), "slot_count": slot_count, "is_untold": int(is_untold)}
     _insert(tx, job_row, to_micros(slot), JobRunKind.SCHEDULED, JobRunState.MISSED, now, **facts)
 
 
 def record_skipped(tx: Transaction, job_row: JobRow, slot: datetime, reason: str, now: int) -> None:
-    _insert(tx, job_row, to_micros(slot), JobRunKind.SCHEDULED, JobRunState.SKIPPED, now, reason=reason)
+    _insert(tx, job_row, to_micros(slot), JobRunKind.SCHEDULED, JobRunState.SKIPPED, now, reason=_store_reason(reason))
 
 
 def mark_started(tx: Transaction, run_no: int, session_no: int, turn_id: str, now: int) -> None:
@@ -235,7 +236,7 @@ def end_run(
         run_no,
         state.value,
         now,
-        None if reason is None else make_storable(reason[:MAX_REASON_CHARS]),
+        None if reason is None else _store_reason(reason),
         cause,
         None if result is None else result.value,
     )
@@ -253,7 +254,7 @@ def end_delays(tx: Transaction, now: int) -> None:
 
 
 def set_target_errors(tx: Transaction, run_no: int, target_errors: Mapping[str, str]) -> None:
-    tx.execute("UPDATE job_run SET target_errors = $2 WHERE no = $1", run_no, json.dumps(dict(target_errors)))
+    update_row(tx, "job_run", "no", run_no, _RUN_COLUMNS.encode({"target_errors": target_errors}))
 
 
 def _insert(
@@ -276,6 +277,10 @@ def _insert(
     stored = find_run(tx, run_id)
     assert stored is not None  # noqa: S101
     return stored.run
+
+
+def _store_reason(reason: str) -> str:
+    return make_storable(store_text(edit_text(reason, lambda text: text[:MAX_REASON_CHARS])))
 
 
 # -- rows ---------------------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ class Scheduler:
                 firing.pause_unreadable_job,
                 config=self._store.config,
                 seen_row=job_row,
-                reason=str(error),
+                reason=error.text,
                 now=now_micros,
             )
             await self._engine.arun(Write(pause))

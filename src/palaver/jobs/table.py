@@ -16,8 +16,8 @@ from palaver.core.engines.base import Row, Transaction, fetch_number, fetch_valu
 from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
 from palaver.core.ids import PersonId, new_job_id
 from palaver.core.source import SessionSource, encode_source
-from palaver.core.text import is_storable, make_name_key
-from palaver.core.texts import say
+from palaver.core.text import is_storable, make_name_key, make_storable
+from palaver.core.texts import say, store_text
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_JOBS_PER_PERSON, Job, JobFields, JobState
 from palaver.money import table as budget_limits
 from palaver.people.model import Principal, Role
@@ -250,7 +250,7 @@ def set_state(
         " alerted_cause = CASE WHEN $2 = 'active' THEN NULL ELSE alerted_cause END WHERE no = $1",
         job_no,
         state.value,
-        reason,
+        None if reason is None else make_storable(store_text(reason)),
         None if next_slot is None else to_micros(next_slot),
         now,
     )
@@ -261,7 +261,7 @@ def pause_all(tx: Transaction, person_id: PersonId, reason: str, now: int) -> No
         "UPDATE job SET state = 'paused', state_reason = $2, next_slot = NULL, updated_at = $3"
         " WHERE person_id = $1 AND state = 'active'",
         person_id,
-        reason,
+        make_storable(store_text(reason)),
         now,
     )
 
@@ -288,7 +288,7 @@ def advance(tx: Transaction, job_row: JobRow, next_slot: datetime | None, now: i
     values: tuple[object, ...]
     if next_slot is None:
         assignments = "next_slot = NULL, state = 'ended', state_reason = $4, updated_at = $5"
-        values = (_ENDED_REASON, now)
+        values = (store_text(_ENDED_REASON), now)
     else:
         assignments, values = "next_slot = $4", (to_micros(next_slot),)
     return bool(

@@ -110,6 +110,7 @@ class PersonColumn:
 
 class FieldKind(Enum):
     TEXT = auto()
+    TRANSLATABLE = auto()  # stored with its code and facts; a record has it in English
     NUMBER = auto()
     FLAG = auto()  # 0 or 1 in the column
     TIME = auto()  # microseconds since 1970 in the column

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
 from palaver.core.text import is_storable
+from palaver.core.texts import load_text, store_text
 from palaver.jobs import table as jobs
 from palaver.media import table as attachments
 from palaver.memory import table as memories
@@ -73,6 +74,8 @@ def encode_fields(fields: Sequence[Field], values: Sequence[Any]) -> dict[str, A
         match field.kind:
             case FieldKind.TEXT | FieldKind.NUMBER:
                 record[field.name] = value
+            case FieldKind.TRANSLATABLE:
+                record[field.name] = str(load_text(value))
             case FieldKind.FLAG:
                 record[field.name] = bool(value)
             case FieldKind.TIME:
@@ -171,6 +174,7 @@ def _make_error(name: str, value: object, allowed: str) -> InvalidRecord:
 
 _DECODERS: Final[dict[FieldKind, Callable[[Field, Any], Any]]] = {
     FieldKind.TEXT: lambda field, value: check_text(field.name, value),
+    FieldKind.TRANSLATABLE: lambda field, value: store_text(check_text(field.name, value)),
     FieldKind.NUMBER: _decode_number,
     FieldKind.FLAG: _decode_flag,
     FieldKind.TIME: lambda field, value: parse_micros(field.name, value),
