@@ -30,8 +30,6 @@ _LAST_RECORD: Final = b"\x02"
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """Our key pair."""
-
     private_key: ec.EllipticCurvePrivateKey
 
     @classmethod

@@ -68,8 +68,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PushResponse:
-    """The answer of a push service."""
-
     status: int
     text: str = ""
     retry_after_seconds: int | None = None

@@ -10,7 +10,7 @@ import pytest
 from palaver.core.source import Platform
 from palaver.delivery.adapter import OutgoingMessage
 from palaver.platforms.matrix.manifest import CAPABILITIES
-from palaver.platforms.matrix.outbound import build_content, build_edit, render_html, render_messages
+from palaver.platforms.matrix.outbound import build_content, build_edit, build_relation, render_html, render_messages
 from palaver.sessions.delivery import Address, DeliveryKind
 
 MAX_EVENT_BYTES = 65_536
@@ -92,7 +92,7 @@ def test_what_an_answer_is_sent_as(send_as: str, kind: DeliveryKind, expected: s
     ],
 )
 def test_replies_and_threads(reply_to: str | None, thread_id: str | None, expected: object) -> None:
-    content = build_content(make_message(), send_as="notice", reply_to=reply_to, thread_id=thread_id)
+    content = build_relation(reply_to=reply_to, thread_id=thread_id)
     assert content.get("m.relates_to") == expected
 
 

@@ -76,7 +76,6 @@ def check_api_url(server: str, example: str) -> AfterValidator:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine."""
     if host.lower() == "localhost":
         return True
     try:

@@ -139,24 +139,26 @@ def find_message_id(header: MailHeader) -> str | None:
 
 def is_automatic_reply(header: MailHeader) -> bool:
     """Whether a program has replied by itself, or reports that a mail was not delivered: nothing answers these."""
-    auto = header.get("auto-submitted").partition(";")[0].strip().lower()
-    if auto.startswith(("auto-replied", "auto-notified")):
-        return True
-    if header.has("x-autoreply") or header.has("x-autorespond"):
-        return True
-    if header.get("return-path").strip() == "<>" or header.has("x-failed-recipients"):
-        return True
-    return header.get("content-type").lower().startswith("multipart/report")
+    return (
+        _read_auto_submitted(header).startswith(("auto-replied", "auto-notified"))
+        or any(header.has(name) for name in ("x-autoreply", "x-autorespond", "x-failed-recipients"))
+        or header.get("return-path").strip() == "<>"
+        or header.get("content-type").lower().startswith("multipart/report")
+    )
 
 
 def is_automatic(header: MailHeader, address: str) -> bool:
     """Whether a program has written a mail: a list, a newsletter, a notification, an address that takes no answers."""
-    auto = header.get("auto-submitted").partition(";")[0].strip().lower()
-    if auto not in {"", "no"} or header.get("precedence").strip().lower() in _BULK:
-        return True
-    if any(header.has(name) for name in ("list-id", "list-unsubscribe", "list-post", "x-auto-response-suppress")):
-        return True
-    return _AUTOMATIC_NAMES.match(address) is not None
+    return (
+        _read_auto_submitted(header) not in {"", "no"}
+        or header.get("precedence").strip().lower() in _BULK
+        or any(header.has(name) for name in ("list-id", "list-unsubscribe", "list-post", "x-auto-response-suppress"))
+        or _AUTOMATIC_NAMES.match(address) is not None
+    )
+
+
+def _read_auto_submitted(header: MailHeader) -> str:
+    return header.get("auto-submitted").partition(";")[0].strip().lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +343,6 @@ def get_mail_id(header: MailHeader, raw_header: bytes) -> str:
 
 
 def join_addresses(addresses: frozenset[str]) -> str:
-    """Return the chat of these people."""
     return ADDRESS_SEPARATOR.join(sorted(addresses))
 
 

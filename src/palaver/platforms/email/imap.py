@@ -70,8 +70,6 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder that was opened."""
-
     uid_validity: int
     uid_next: int | None  # the number that the next mail gets, if the server says so
 

@@ -55,8 +55,6 @@ _UTF8_POLICY = _POLICY.clone(utf8=True)  # for addresses with letters beyond ASC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailHead:
-    """The header of a mail of ours."""
-
     message_id: str  # ids are without angle brackets
     sender: str
     sender_name: str
@@ -84,7 +82,6 @@ def derive_subject(text: str, file: OutgoingFile | None) -> str:
 
 
 def shorten_references(references: Sequence[str]) -> list[str]:
-    """Return the references that a mail of ours carries."""
     if len(references) <= MAX_REFERENCES:
         return list(references)
     return [references[0], *references[-(MAX_REFERENCES - 1) :]]

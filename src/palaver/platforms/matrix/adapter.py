@@ -172,16 +172,14 @@ class MatrixAdapter(Adapter):
         # An answer shows what it answers in groups, where others may have written meanwhile.
         room = self._rooms.get(room_id)
         is_quoting = thread_id or room is None or room.chat_type is not ChatType.DM
-        reply_to = message.reply_to if is_quoting else None
         with _preparing_message():
             is_encrypted = await self._is_encrypted(room_id)
             if message.file is None:
-                content = outbound.build_content(
-                    message, send_as=self._settings.send_as, reply_to=reply_to, thread_id=thread_id
-                )
+                content = outbound.build_content(message, send_as=self._settings.send_as)
             else:
                 location = await self._upload(message.key, message.file, is_encrypted=is_encrypted)
-                content = outbound.build_file_content(message.file, location, reply_to=reply_to, thread_id=thread_id)
+                content = outbound.build_file_content(message.file, location)
+        content |= outbound.build_relation(reply_to=message.reply_to if is_quoting else None, thread_id=thread_id)
         return await self._send_message(room_id, content, message.key)
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:

@@ -111,8 +111,6 @@ class Room:
 
 
 class RoomDirectory:
-    """All rooms that the account is in."""
-
     def __init__(self) -> None:
         self._rooms: dict[str, Room] = {}
         self._direct: frozenset[str] = frozenset()

@@ -45,34 +45,30 @@ def encode_message(markdown: str) -> str:
     return json.dumps({"body": markdown, "html": render_html(markdown)}, ensure_ascii=False)
 
 
-def build_content(
-    message: OutgoingMessage, *, send_as: str, reply_to: str | None = None, thread_id: str | None = None
-) -> dict[str, Any]:
+def build_content(message: OutgoingMessage, *, send_as: str) -> dict[str, Any]:
     """Return the content of the event of a text message."""
     rendered = json.loads(message.body)
     message_type = "m.text" if send_as == "text" and message.kind is DeliveryKind.ANSWER else "m.notice"
     content: dict[str, Any] = {"msgtype": message_type, "body": rendered["body"], "m.mentions": {}}
     if rendered["html"]:
         content |= {"format": "org.matrix.custom.html", "formatted_body": rendered["html"]}
-    return add_relation(content, reply_to=reply_to, thread_id=thread_id)
+    return content
 
 
-def add_relation(content: dict[str, Any], *, reply_to: str | None, thread_id: str | None) -> dict[str, Any]:
-    """Put an event into a thread, or make it a reply, or both."""
+def build_relation(*, reply_to: str | None, thread_id: str | None) -> dict[str, Any]:
+    """Return what puts an event into a thread, or makes it a reply, or both; nothing for neither."""
     if thread_id is not None:
-        content["m.relates_to"] = {
+        relation = {
             "rel_type": "m.thread",
             "event_id": thread_id,
             "is_falling_back": True,  # clients with threads show it without a quote
             "m.in_reply_to": {"event_id": reply_to or thread_id},
         }
-    elif reply_to is not None:
-        content["m.relates_to"] = {"m.in_reply_to": {"event_id": reply_to}}
-    return content
+        return {"m.relates_to": relation}
+    return {"m.relates_to": {"m.in_reply_to": {"event_id": reply_to}}} if reply_to is not None else {}
 
 
 def build_edit(message_id: str, message: OutgoingMessage, *, send_as: str) -> dict[str, Any]:
-    """Return the content of the event that replaces a message."""
     new_content = build_content(message, send_as=send_as)
     return {
         "msgtype": new_content["msgtype"],
@@ -83,16 +79,10 @@ def build_edit(message_id: str, message: OutgoingMessage, *, send_as: str) -> di
     }
 
 
-def build_file_content(
-    file: OutgoingFile,
-    location: Mapping[str, Any],
-    *,
-    reply_to: str | None = None,
-    thread_id: str | None = None,
-) -> dict[str, Any]:
+def build_file_content(file: OutgoingFile, location: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of the event of a file. `location` has its `url`, or its `file` if it is encrypted."""
     main_type = file.media_type.partition("/")[0]
-    content = {
+    return {
         "msgtype": f"m.{main_type}" if main_type in {"image", "audio", "video"} else "m.file",
         "body": file.name,
         "filename": file.name,
@@ -100,4 +90,3 @@ def build_file_content(
         "m.mentions": {},
         **location,
     }
-    return add_relation(content, reply_to=reply_to, thread_id=thread_id)

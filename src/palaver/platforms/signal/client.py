@@ -34,7 +34,7 @@ from palaver.core.errors import (
 from palaver.core.texts import say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
 
 USER_ERROR: Final = -1
@@ -456,13 +456,7 @@ class SignalProcess:
     async def _read_answers(self, reader: asyncio.StreamReader) -> None:
         """Pass answers on until signal-cli closes the connection; messages are in the spool, too."""
         try:
-            while True:
-                try:
-                    line = await reader.readline()
-                except ValueError:  # longer than any answer
-                    continue
-                if not line:
-                    return
+            async for line in _iterate_lines(reader):
                 with contextlib.suppress(ValueError, AttributeError):
                     self._handle_answer(json.loads(line))
         except OSError:
@@ -522,14 +516,20 @@ class SignalProcess:
     async def _drain_errors(self) -> None:
         stderr = self._process.stderr
         assert stderr is not None  # noqa: S101  (a pipe, see `start`)
-        while True:
-            try:
-                line = await stderr.readline()
-            except ValueError:  # longer than the reader's limit: it has dropped it
-                continue
-            if not line:
-                return
+        async for line in _iterate_lines(stderr):
             self._error_lines.append(line.decode("utf-8", "replace").rstrip()[:500])
+
+
+async def _iterate_lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield the lines of a stream; one that is longer than the limit of the reader, which drops it, is left out."""
+    while True:
+        try:
+            line = await reader.readline()
+        except ValueError:
+            continue
+        if not line:
+            return
+        yield line
 
 
 def read_pid(pid_file: Path) -> int | None:

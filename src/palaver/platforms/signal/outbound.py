@@ -43,7 +43,6 @@ class MessageBody:
     styles: Sequence[str] = ()
 
     def to_json(self) -> str:
-        """Return its stored form."""
         fields: dict[str, Any] = {"text": self.text}
         if self.styles:
             fields["styles"] = list(self.styles)
@@ -61,7 +60,6 @@ class MessageBody:
 
 
 def render_markdown(markdown: str) -> list[str]:
-    """Return the messages that a text becomes, as JSON."""
     return [_render(piece).to_json() for piece in split_markdown(markdown, CAPABILITIES, _measure)]
 
 
@@ -97,8 +95,6 @@ def _get_parser(*, has_links: bool) -> MarkdownIt:
 
 
 class _Writer:
-    """Writes one message."""
-
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._units = 0  # written so far

@@ -228,7 +228,6 @@ class AdapterState:
             self._save()
 
     def record_revision(self, target: MessageRef, revision: MessageRef) -> None:
-        """Remember that a message was replaced by another."""
         with self._changing:
             original = self.find_original(target)
             if original.timestamp != revision.timestamp:

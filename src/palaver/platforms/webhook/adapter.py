@@ -45,8 +45,6 @@ REPORT_SECONDS = 30.0
 
 
 class WebhookPayload(BaseModel):
-    """The body of a request."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     text: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)

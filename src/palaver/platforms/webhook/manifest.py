@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
@@ -22,7 +22,7 @@ from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.core.texts import say
 from palaver.delivery.model import Capabilities
-from palaver.platforms.common.settings import is_loopback
+from palaver.platforms.common.settings import check_text, is_loopback
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 if TYPE_CHECKING:
@@ -94,11 +94,29 @@ def verify_request(key: bytes, headers: Mapping[str, str], body: bytes, now: flo
     return message_id or expected
 
 
+_Url = Annotated[
+    str,
+    check_text(
+        is_http_url,
+        say("webhook.bad_address", "this is not an address; write it like https://example.org/palaver"),
+        clean=str,
+    ),
+    check_text(
+        lambda url: not (urlsplit(url).username or urlsplit(url).password or urlsplit(url).fragment),
+        say(
+            "webhook.address_has_extras",
+            "the address has no user name, password or fragment; the receiver checks the signature",
+        ),
+        clean=str,
+    ),
+]
+
+
 class WebhookSettings(AccountSettings):
     """One webhook: who knows its secret may write to the agent."""
 
     secret: SecretStr  # signs requests in both directions
-    url: str | None = None  # where answers are sent; without it they are only stored in the conversation
+    url: _Url | None = None  # where answers are sent; without it they are only stored in the conversation
     user_name: str = Field("Webhook", min_length=1, max_length=100)  # of the caller, as people and the agent see it
     key_lifetime_hours: float = Field(0, ge=0, le=24 * 30)  # how long the receiver takes an id only once
 
@@ -125,28 +143,6 @@ class WebhookSettings(AccountSettings):
                 )
             )
         return SecretStr(secret)
-
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        if not is_http_url(value):
-            raise ValueError(
-                say(
-                    "webhook.bad_address",
-                    "this is not an address; write it like https://example.org/palaver",
-                )
-            )
-        parts = urlsplit(value)
-        if parts.username or parts.password or parts.fragment:
-            raise ValueError(
-                say(
-                    "webhook.address_has_extras",
-                    "the address has no user name, password or fragment; the receiver checks the signature",
-                )
-            )
-        return value
 
     @property
     def host(self) -> str:
