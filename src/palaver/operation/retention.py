@@ -55,7 +55,7 @@ class PruneReport:
     is_complete: bool = True  # False: the time was up, and there may be more
 
     def add(self, session: OldSession, size: int) -> PruneReport:
-        active_at = from_micros(session.position.active_at)
+        active_at = from_micros(session.active_at)
         return replace(
             self,
             sessions=self.sessions + 1,

@@ -7,7 +7,6 @@ Bringing a conversation in from another program counts as activity, however old 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from palaver.core.engines.base import Row, Transaction, fetch_value
@@ -31,25 +30,15 @@ _IS_UNUSED = f"""s.pinned_at IS NULL AND s.active_at < $1 AND {_LAST_ACTIVITY} <
 _RANGES = ("s.archived_at IS NULL", "s.archived_at IS NOT NULL")
 
 
-class Position(NamedTuple):
-    """A conversation in the order of their activity."""
+Position = tuple[int, int]  # the last activity and the number of a conversation
+START: Final[Position] = (-(2**62), 0)
 
+
+class OldSession(NamedTuple):
     active_at: int
     no: int
-
-
-START: Final = Position(-(2**62), 0)
-
-
-@dataclass(frozen=True, slots=True)
-class OldSession:
-    position: Position
     id: str
     message_count: int
-
-    @property
-    def no(self) -> int:
-        return self.position.no
 
 
 def list_old(
@@ -71,11 +60,11 @@ def list_old(
         )
     rows = sorted(rows)[:limit]
     old = [
-        OldSession(Position(active_at, no), session_id, count)
-        for active_at, no, session_id, count, its_platform, is_unused in rows
+        OldSession(*session)
+        for *session, its_platform, is_unused in rows
         if is_unused and platform in (None, its_platform)
     ]
-    return old, Position(rows[-1][0], rows[-1][1]) if len(rows) == limit else None
+    return old, rows[-1][:2] if len(rows) == limit else None
 
 
 def delete_if_unused(tx: Transaction, session_no: int, before: int) -> bool:

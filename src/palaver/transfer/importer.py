@@ -92,7 +92,7 @@ class ItemImporter:
             case ImportedMemory():
                 self._queue.add(lambda tx, batch: self._add_memory(tx, batch, item), rows=2)
             case ImportedJob():
-                self._add_job(item)
+                self._queue.add(lambda tx, batch: self._add_job(tx, batch, item), rows=2)
 
     def _is_new(self, tx: Transaction, batch: Batch, kind: ItemKind, owner: str, origin_id: str) -> bool:
         key = imports.make_key(self._run.reader.format, kind, owner, origin_id)
@@ -139,24 +139,33 @@ class ItemImporter:
         else:
             batch.report.count("memories")
 
-    # -- jobs ----------------------------------------------------------------------------------------------
+    def _add_job(self, tx: Transaction, batch: Batch, item: ImportedJob) -> None:
+        try:
+            new_job = self._convert_job(item)
+            if not self._is_new(tx, batch, "job", new_job.person_id, item.origin_id):
+                return
+            name = jobs.find_free_name(new_job.name, jobs.list_name_keys(tx, new_job.person_id))
+            row = jobs.insert(tx, replace(new_job, name=name), self._run.now)
+        except (InvalidInput, LimitReached) as error:
+            batch.report.add_problem(ImportProblem(where=f"job {item.name!r}", what=str(error)))
+            return
+        jobs.set_state(tx, row.no, JobState.PAUSED, f"Imported from {self._run.reader.format}.", None, self._run.now)
+        batch.report.count("jobs")
+        batch.report.notes.add(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
 
-    def _add_job(self, item: ImportedJob) -> None:
+    def _convert_job(self, item: ImportedJob) -> jobs.NewJob:
+        """Return the job as it is here; raises InvalidInput."""
         run = self._run
         now = run.store.clock.now()
-        try:
-            zone = check_timezone(item.timezone) if item.timezone else run.config.timezone
-            schedule = parse_schedule(item.schedule, timezone=zone, now=now)
-            targets = tuple(dict.fromkeys(str(each) for each in item.targets))[:MAX_TARGETS] or ("origin",)
-            for target in targets:
-                parse_target(target)
-            prompt = make_storable(item.prompt).strip()
-            if not prompt or len(prompt) > MAX_PROMPT_CHARS:
-                raise InvalidInput(f"its prompt is empty or longer than {MAX_PROMPT_CHARS} characters")
-        except InvalidInput as error:
-            run.report.add_problem(ImportProblem(where=f"job {item.name!r}", what=str(error)))
-            return
-        new_job = jobs.NewJob(
+        zone = check_timezone(item.timezone) if item.timezone else run.config.timezone
+        schedule = parse_schedule(item.schedule, timezone=zone, now=now)
+        targets = tuple(dict.fromkeys(str(each) for each in item.targets))[:MAX_TARGETS] or ("origin",)
+        for target in targets:
+            parse_target(target)
+        prompt = make_storable(item.prompt).strip()
+        if not prompt or len(prompt) > MAX_PROMPT_CHARS:
+            raise InvalidInput(f"its prompt is empty or longer than {MAX_PROMPT_CHARS} characters")
+        return jobs.NewJob(
             person_id=run.person.id,
             name=" ".join(make_storable(item.name).split())[:MAX_JOB_NAME_CHARS] or "Imported job",
             prompt=prompt,
@@ -170,20 +179,6 @@ class ItemImporter:
             next_slot=None,
             runs_left=item.runs_left,
         )
-        self._queue.add(lambda tx, batch: self._insert_job(tx, batch, item, new_job), rows=2)
-
-    def _insert_job(self, tx: Transaction, batch: Batch, item: ImportedJob, new_job: jobs.NewJob) -> None:
-        if not self._is_new(tx, batch, "job", new_job.person_id, item.origin_id):
-            return
-        name = jobs.find_free_name(new_job.name, jobs.list_name_keys(tx, new_job.person_id))
-        try:
-            row = jobs.insert(tx, replace(new_job, name=name), self._run.now)
-        except LimitReached as error:
-            batch.report.add_problem(ImportProblem(where=f"job {item.name!r}", what=str(error)))
-            return
-        jobs.set_state(tx, row.no, JobState.PAUSED, f"Imported from {self._run.reader.format}.", None, self._run.now)
-        batch.report.count("jobs")
-        batch.report.notes.add(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
 
 
 # ---- the import ----------------------------------------------------------------------------------------------------

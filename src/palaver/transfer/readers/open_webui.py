@@ -147,15 +147,10 @@ class OpenWebUiExport(IndexedExport):
                 get_chat(self._read(item)), item.created_at, item.where, lambda _id, _name: None
             ),
             created_at=item.created_at,
-            title=read_title(content.get("title")) or read_title(chat.get("title")),
-            active_at=item.updated_at,
-            pinned=content.get("pinned") is True,
-            archived=content.get("archived") is True,
             # The export has the folder's id, but not its name.
             project=ImportedProject(name=f"Open WebUI folder {folder_id[:8]}") if folder_id else None,
-            model=find_model(chat),
-            usage=read_usage(chat, item.origin_id),
             folded=item.folded,
+            **describe_chat(content, chat, item.origin_id),
         )
 
 
@@ -254,13 +249,8 @@ class OpenWebUiDatabase:
                 self._read_chat(chat_id), created_at, _name_chat(chat_id), self._find_file
             ),
             created_at=created_at,
-            title=read_title(row["title"]) or read_title(chat.get("title")),
-            active_at=read_time(row["updated_at"]),
-            pinned=bool(row["pinned"]),
-            archived=bool(row["archived"]),
             project=ImportedProject(name=folder) if folder else None,
-            model=find_model(chat),
-            usage=read_usage(chat, chat_id),
+            **describe_chat(row, chat, chat_id),
         )
 
     def _read_chat(self, chat_id: str) -> dict[str, Any]:
@@ -345,8 +335,16 @@ def find_start(chat: dict[str, Any]) -> datetime | None:
     return find_first_time(message.get("timestamp") for message in get_messages(chat).values())
 
 
-def find_model(chat: dict[str, Any]) -> str | None:
-    return next((model for model in map(as_text, as_list(chat.get("models"))) if model), None)
+def describe_chat(row: dict[str, Any], chat: dict[str, Any], chat_id: str) -> dict[str, Any]:
+    """Return what the row of a chat, or its item in an export, and the chat itself say about it."""
+    return {
+        "title": read_title(row.get("title")) or read_title(chat.get("title")),
+        "active_at": read_time(row.get("updated_at")),
+        "pinned": row.get("pinned") in (True, 1),
+        "archived": row.get("archived") in (True, 1),
+        "model": next(filter(None, map(as_text, as_list(chat.get("models")))), None),
+        "usage": read_usage(chat, chat_id),
+    }
 
 
 def read_messages(
