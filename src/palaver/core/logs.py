@@ -34,6 +34,8 @@ from urllib.parse import quote
 
 import structlog
 
+from palaver.core.text import shorten
+
 REMOVED: Final = "[removed]"
 INTERVAL_SECONDS: Final = 10.0
 MAX_LINES_PER_KIND: Final = 50
@@ -203,7 +205,7 @@ class RecentRecords:
         fields, chars_left = {}, MAX_RECORD_CHARS
         for name, value in event.items():
             if name not in known and chars_left > 0:
-                text = _shorten(str(value), chars_left)
+                text = shorten(str(value), chars_left)
                 fields[name[:100]] = text
                 chars_left -= len(text) + len(name)
         with self._lock:
@@ -214,7 +216,7 @@ class RecentRecords:
                     str(event.get("timestamp") or datetime.now(UTC).isoformat()),
                     str(event.get("level", "info")),
                     str(event.get("logger", "")),
-                    _shorten(str(event.get("event", "")), MAX_RECORD_CHARS),
+                    shorten(str(event.get("event", "")), MAX_RECORD_CHARS),
                     fields,
                 )
             )
@@ -226,10 +228,6 @@ class RecentRecords:
 
 
 RECENT_RECORDS: Final = RecentRecords()
-
-
-def _shorten(text: str, max_chars: int) -> str:
-    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 
 def _keep_record(_logger: object, _name: str, event: Mapping[str, Any]) -> Mapping[str, Any]:

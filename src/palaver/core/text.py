@@ -97,6 +97,10 @@ def _long_marks_pattern() -> re.Pattern[str]:
     return re.compile(f"({mark}{{{MAX_MARKS_PER_CHAR}}}){mark}+")
 
 
+def shorten(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
+
+
 def make_name_key(name: str) -> str:
     """Return the text by which equal names are recognized."""
     return " ".join(name.split()).casefold()

@@ -155,16 +155,13 @@ class Previews:
                     pacer,
                     turn,
                     self._owner,
-                    self._start_reaction_removal,
+                    lambda stream, adding: self._reaction_removals.start(self._remove_reaction(stream, adding)),
                     shows_text=shows_text,
                 )
                 self._streams[turn_no] = stream
                 stream.start(on_end=self.wake)
 
     # -- reactions -----------------------------------------------------------------------------------------
-
-    def _start_reaction_removal(self, stream: PreviewStream, adding: asyncio.Task[Exception | None]) -> None:
-        self._reaction_removals.start(self._remove_reaction(stream, adding))
 
     async def _remove_reaction(self, stream: PreviewStream, adding: asyncio.Task[Exception | None]) -> None:
         """Take back the reaction that has shown that a message is being answered."""

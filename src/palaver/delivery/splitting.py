@@ -67,12 +67,9 @@ class _Line(NamedTuple):
     is_last: bool  # of its paragraph
 
 
-def cut_markdown(markdown: str, unit: LengthUnit, budget: int) -> list[Piece]:
-    """Return the pieces of a text, none of them longer than `budget` together with its opening and closing."""
-    return list(_Cutter(markdown, unit, budget).cut())
-
-
 class _Cutter:
+    """Cuts a text into pieces, none of them longer than `budget` together with its opening and closing."""
+
     def __init__(self, markdown: str, unit: LengthUnit, budget: int) -> None:
         self._lines = _read_lines(markdown)
         self._unit = unit
@@ -256,7 +253,7 @@ def split_markdown(markdown: str, capabilities: Capabilities, measure: Callable[
 
 def _split(markdown: str, unit: LengthUnit, size: int, budget: int, measure: Callable[[str], int]) -> Iterator[str]:
     """Split into messages of at most `size`, and those again that take more than `budget` on the platform."""
-    for message in _pack(cut_markdown(markdown, unit, size), unit, size):
+    for message in _pack(list(_Cutter(markdown, unit, size).cut()), unit, size):
         length = measure(message)
         if length <= budget or size <= 1:
             yield message

@@ -201,14 +201,16 @@ class Feed:
         has_unknown, self._has_unknown_changes = self._has_unknown_changes, False
         has_work = bool(changed) or has_unknown
         if has_unknown and self._change_marks is not None:
+            last = self._change_marks
+            find_changed = Read(lambda tx: sqlite_changes.find_changed_sessions(tx, last), is_quick=True)
             try:
-                marks, found = await self._store.engine.arun(Read(self._find_changed_sessions, is_quick=True))
+                marks, found = await self._store.engine.arun(find_changed)
             except StoreError:  # followers read the store after every commit, and get the error
                 self._changed_sessions |= changed
                 self._has_unknown_changes = True
                 return RETRY_SECONDS
             changed |= found
-            has_work = marks.has_more_work_than(self._change_marks)
+            has_work = marks.has_more_work_than(last)
             self._change_marks = marks
         elif has_unknown:  # the connection to the server was lost for a while
             self._notify_changes(None)
@@ -237,9 +239,6 @@ class Feed:
                     follower.wake(should_read=True)
                 await asyncio.sleep(started_at + CATCH_UP_SECONDS * count / len(followers) - loop.time())
             await asyncio.sleep(started_at + CATCH_UP_SECONDS - loop.time())
-
-    def _find_changed_sessions(self, tx: Transaction) -> tuple[sqlite_changes.ChangeMarks, frozenset[int]]:
-        return sqlite_changes.find_changed_sessions(tx, self._change_marks)
 
     def _notify_changes(self, changed: set[int] | None) -> None:
         """Wake the followers of changed sessions (None: of all sessions) and call the change listeners.

@@ -161,12 +161,9 @@ def delivery_from_row(row: Row) -> Delivery:
 def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
     no, *columns, facts, address = row
     quoted_seqs = get_quoted_seqs(json.loads(facts or "{}"))
-    target = _format_target(Address.from_text(address))
+    place = Address.from_text(address)
+    target = "local" if place.platform == Platform.LOCAL else format_target(place)
     return no, _STATUS.decode(columns, quoted_seqs=quoted_seqs, target=target)
-
-
-def _format_target(address: Address) -> str:
-    return "local" if address.platform == Platform.LOCAL else format_target(address)
 
 
 def lock_open_addresses(tx: Transaction, session_no: int) -> list[str]:

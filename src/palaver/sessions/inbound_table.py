@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.engines.base import Conflict, Transaction, fetch_value
-from palaver.core.text import make_storable
+from palaver.core.text import make_storable, shorten
 
 if TYPE_CHECKING:
     from palaver.core.source import SessionSource
@@ -112,7 +112,7 @@ def add(tx: Transaction, source: SessionSource, new: NewGroupMessage, now: int) 
         new.message_id,
         new.sender,
         make_storable(new.author),
-        make_storable(_cut(new.text)),
+        make_storable(shorten(new.text, MAX_MESSAGE_CHARS)),
         now,
     )
     tx.execute(
@@ -147,7 +147,7 @@ def edit(tx: Transaction, source: SessionSource, message_id: str, sender: str | 
         *_make_chat(source),
         message_id,
         sender,
-        make_storable(_cut(text)),
+        make_storable(shorten(text, MAX_MESSAGE_CHARS)),
     )
     return changed > 0
 
@@ -191,7 +191,3 @@ def _make_chat(source: SessionSource) -> tuple[str, str, str]:
 
 def _make_thread(source: SessionSource) -> tuple[str, str, str, str]:
     return (*_make_chat(source), source.thread_id or "")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 1] + "…"

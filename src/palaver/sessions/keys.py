@@ -69,14 +69,14 @@ def build_session_key(
 
     `person` is the linked person who writes; without one, dm_scope `person` falls back to `chat`.
     """
-    prefix = f"agent:{_escape_id(agent)}"
+    prefix, network = f"agent:{_escape_id(agent)}", _format_network(source.platform, source.account)
     if source.chat_type is ChatType.DM:
         if dm_scope != DmScope.CHAT and (lane := _build_scoped_lane(source, DmScope(dm_scope), person)):
             return SessionKey(f"{prefix}:{lane}")
-        return SessionKey(f"{prefix}:{_build_network(source)}:{_build_dm_place(fold_id_aliases(source))}")
+        return SessionKey(f"{prefix}:{network}:{_build_dm_place(fold_id_aliases(source))}")
     per_user = thread_sessions_per_user if _is_in_thread(source) else group_sessions_per_user
     place = _build_group_place(fold_id_aliases(source), per_user=per_user)
-    return SessionKey(f"{prefix}:{_build_network(source)}:{place}")
+    return SessionKey(f"{prefix}:{network}:{place}")
 
 
 def is_shared(
@@ -129,12 +129,8 @@ def _build_scoped_lane(source: SessionSource, scope: DmScope, person: str | None
     return None
 
 
-def _build_network(source: SessionSource) -> str:
-    """Return the platform; with several accounts there also the account, because each has chats of its own."""
-    return _format_network(source.platform, source.account)
-
-
 def _format_network(platform: str, account: str) -> str:
+    """Return the platform; with several accounts there also the account, because each has chats of its own."""
     return f"{platform}@{_escape_id(account)}" if account else platform
 
 

@@ -445,18 +445,14 @@ def _add_author(
     One person's session that continues in a shared lane stays visible to that person only.
     """
     person_row = people.find_or_add_by_source(tx, arrival.source, arrival.now_micros)
-    authored = _set_author(message, arrival.source)
+    source = arrival.source
+    if message.author is None and (source.user_name or source.participant):
+        message = replace(message, author=Author(source.user_name or "", source.participant))
     if person_row is None:
-        return authored, None
+        return message, None
     if session.shared:
         people.join_audience(tx, sessions.get(tx, session.id).audience_no, person_row.person.id, arrival.now_micros)
-    return authored, person_row.person.id
-
-
-def _set_author(message: Message, source: SessionSource) -> Message:
-    if message.author is not None or not (source.user_name or source.participant):
-        return message
-    return replace(message, author=Author(source.user_name or "", source.participant))
+    return message, person_row.person.id
 
 
 # -- old moves ----------------------------------------------------------------------------------------------
@@ -546,16 +542,12 @@ def _list_lanes_by_network(tx: Transaction, agent: str, condition: str, param: i
         if first is None:
             return
         network = ":".join(first[0].split(":")[:3])
-        if _get_platform(network) not in PLATFORMS_WITHOUT_CHATS:
+        if network.split(":")[2].partition("@")[0] not in PLATFORMS_WITHOUT_CHATS:
             rows = tx.fetch_all(
                 f"SELECT {_COLUMNS} {in_range} LIMIT {MAX_LANES_PER_NETWORK}", f"{network}:", f"{network};", param
             )
             yield from map(_lane_from_row, rows)
         start = f"{network};"
-
-
-def _get_platform(network: str) -> str:
-    return network.split(":")[2].partition("@")[0]
 
 
 def _lane_from_row(row: Row) -> ChatLane:

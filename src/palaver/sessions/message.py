@@ -331,7 +331,7 @@ def _check_part(part: object, name: str) -> None:
     expected_types = {**required, **optional}
     for key, value in part.items():
         if key != "type":
-            _check_value(f"{name}.{_shorten_key(key)}", value, expected_types.get(key), part_type)
+            _check_value(f"{name}.{str(key)[:40]}", value, expected_types.get(key), part_type)
 
 
 def _check_value(name: str, value: object, expected: type | None, part_type: str) -> None:
@@ -349,7 +349,3 @@ def _check_value(name: str, value: object, expected: type | None, part_type: str
 
 def _shorten(value: object) -> str:
     return repr(value[:40]) if isinstance(value, str) else type(value).__name__
-
-
-def _shorten_key(key: object) -> str:
-    return str(key)[:40]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.text import shorten
 from palaver.people.pairing_table import hide_codes
 from palaver.sessions.context import clean_chat_text, quote_chat_text
 from palaver.sessions.sent_message import SenderKind, SentBy
@@ -41,7 +42,7 @@ def choose_context(messages: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     for author, text in reversed(messages[-MAX_CONTEXT_MESSAGES:]):
         if chars_left <= 0:
             break
-        chosen.append({"author": author, "text": _cut(text, chars_left)})
+        chosen.append({"author": author, "text": shorten(text, chars_left)})
         chars_left -= len(text)
     return chosen[::-1]
 
@@ -55,7 +56,7 @@ def build_replied_message(replied: RepliedMessage) -> dict[str, Any]:
     """Return the message that a person has replied to, as it is stored with the reply."""
     fields = {"message_id": replied.message_id, "author": replied.author, "is_own": replied.is_own}
     text = hide_codes(replied.text) if replied.is_own else replied.text
-    return {**fields, "text": _cut(text, MAX_REPLIED_CHARS)}
+    return {**fields, "text": shorten(text, MAX_REPLIED_CHARS)}
 
 
 def format_quotes(extra: Mapping[str, Any]) -> str:
@@ -106,10 +107,6 @@ def _format_name(name: str) -> str:
 def _get_text(fields: Mapping[str, Any], key: str) -> str:
     value = fields.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _cut(text: str, max_chars: int) -> str:
-    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
 MAX_NAME_CHARS: Final = 60

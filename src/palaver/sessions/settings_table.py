@@ -61,10 +61,6 @@ def find_reset_profile(tx: Transaction, config: GatewayConfig, session: int | Se
     return find_profile(tx, session) if config.reset_by_profile else None
 
 
-def _parse_toolset_names(column: str | None) -> tuple[str, ...]:
-    return () if column is None else tuple(json.loads(column))
-
-
 def change(
     tx: Transaction,
     session_no: int,
@@ -93,7 +89,7 @@ def switch_toolsets(
     person_id: PersonId | None = None,
 ) -> None:
     """Enable (True) and disable (False) toolsets by name; the others stay as they are. None enables all."""
-    previous = _parse_toolset_names(events.lock_session(tx, session_no, "disabled_toolsets"))
+    previous = tuple(json.loads(events.lock_session(tx, session_no, "disabled_toolsets") or "[]"))
     disabled = apply_switches(previous, switches)
     if previous == disabled:
         return

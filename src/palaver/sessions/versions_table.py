@@ -100,7 +100,7 @@ def start_version(
             ),
             seq=question_seq,
         )
-    group = _find_group(tx, session_no, question_seq)
+    group = _find_groups(tx, session_no, [question_seq])[question_seq]
     changes = _load_changes(tx, session_no, group)
     number = (changes[-1].count if changes else 1) + 1
     if number > MAX_VERSIONS:
@@ -336,10 +336,6 @@ def _read_exchange(rows: Sequence[Row], seq: int) -> tuple[str, str]:
         elif row.role == "assistant" and text:
             answer = text
     return question, answer
-
-
-def _find_group(tx: Transaction, session_no: int, question_seq: int) -> int:
-    return _find_groups(tx, session_no, [question_seq])[question_seq]
 
 
 def _find_groups(tx: Transaction, session_no: int, question_seqs: Sequence[int]) -> dict[int, int]:

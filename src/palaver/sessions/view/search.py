@@ -77,12 +77,9 @@ def build_search(
         hits = search.find_messages(tx, query, audiences, limit=limit, before=before, conditions=conditions)
         return SearchHits(hits, is_indexing=is_indexing)
 
-    def index_soon(batch: search.IndexBatch) -> Write[None]:
-        return Write(lambda tx: search.index_batch(tx, batch), max_wait_seconds=MAX_SEARCH_WAIT_SECONDS)
-
     return ReadAfterWork(
         Read(lambda tx: search.collect_unindexed(tx, indexer.BATCH_EVENTS, scope=get_pending(tx))),
-        index_soon,
+        lambda batch: Write(lambda tx: search.index_batch(tx, batch), max_wait_seconds=MAX_SEARCH_WAIT_SECONDS),
         Read(lambda tx: search.has_unindexed(tx, get_pending(tx))),
         lambda is_done: Read(lambda tx: find(tx, not is_done)),
         indexer.MAX_CATCH_UP_SECONDS if max_seconds is None else max_seconds,
