@@ -80,7 +80,6 @@ class FairSlots:
         self._held[key] += 1
 
     def _end_hold(self, key: str) -> None:
-        """Let a key have another place."""
         self._held[key] -= 1
         if not self._held[key]:
             del self._held[key]

@@ -191,8 +191,6 @@ class LogRecord:
 
 
 class RecentRecords:
-    """The last log lines of this process."""
-
     def __init__(self) -> None:
         self.process_id = secrets_module.token_hex(4)  # tells the records of this process from those of others
         self.started_at = datetime.now(UTC)

@@ -31,8 +31,6 @@ async def cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 class BackgroundTasks:
-    """Tasks that run beside the rest."""
-
     def __init__(self, name: str) -> None:
         self._name = name
         self._tasks: set[asyncio.Task[None]] = set()

@@ -164,7 +164,6 @@ def _find_preferred(
 
 
 def _find_latest_dm(tx: Transaction, config: GatewayConfig, person_row: PersonRow, now: int) -> SessionSource | None:
-    """Return the chat of the direct messages in which the person wrote last."""
     identities = people.list_identities(tx, person_row.person.id)
     sources = [each.dm_source for each in identities if each.dm_source and find_delivery_address(each.dm_source)]
     return max(sources, key=lambda source: _get_last_activity(tx, config, source, now), default=None)

@@ -57,8 +57,6 @@ TOO_LONG = say(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartOutcome:
-    """The result of an attempt to send a part, and the next step."""
-
     part: DeliveryPart  # as it is from now on
     next_step: NextStep
     error: DeliveryError | None = None

@@ -179,7 +179,7 @@ class PreviewStream:
                 is_refused = isinstance(await self._call_quietly(call), SendRejected)
                 if is_refused:
                     return False
-                await self._wait_for_stop(pause)
+                await wait_for_event(self._stopped, pause)
         finally:
             if not is_refused:
                 await self._call_quietly(self.adapter.stop_typing(self.turn.address))
@@ -208,10 +208,6 @@ class PreviewStream:
             return error
         return None
 
-    async def _wait_for_stop(self, seconds: float) -> bool:
-        """Wait, but not longer than the turn runs; return whether it has ended."""
-        return await wait_for_event(self._stopped, seconds)
-
     # -- the draft -----------------------------------------------------------------------------------------
 
     async def _follow_draft(self) -> None:
@@ -239,13 +235,13 @@ class PreviewStream:
 
     async def _grow(self) -> None:
         """Show the newest text at the platform's pace, until the turn has ended or the platform refuses."""
-        if await self._wait_for_stop(PREVIEW_DELAY_SECONDS):
+        if await wait_for_event(self._stopped, PREVIEW_DELAY_SECONDS):
             return
         while True:
             await self._wait_for_draft()
             chat_id = self.turn.address.chat_id
             while wait := self._pacer.compute_edit_wait(chat_id):
-                if await self._wait_for_stop(wait):
+                if await wait_for_event(self._stopped, wait):
                     return
             if self._stopped.is_set():
                 return
@@ -271,7 +267,7 @@ class PreviewStream:
             if error.whole_account:
                 self._pacer.pause(seconds)
             self._draft_changed.set()  # what was not shown is shown then
-            return not await self._wait_for_stop(seconds)
+            return not await wait_for_event(self._stopped, seconds)
         except (DeliveryError, TimeoutError) as error:
             log.info("preview_refused", extra={**self._fields, "error": str(error)})
             return False

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTurn:
-    """A turn that is being answered, and the chat that waits for it."""
-
     no: int
     id: TurnId
     session_id: SessionId
@@ -39,8 +37,6 @@ class RunningTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The growing message of a turn."""
-
     no: int
     key: str
     address: Address

@@ -213,8 +213,6 @@ class ChangedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedSession:
-    """A session that was deleted, and the people who could see it."""
-
     no: int  # of the deletion, not of the session
     session_id: SessionId
     members: frozenset[PersonId]

@@ -115,8 +115,6 @@ def count_open_by_account(tx: Transaction) -> dict[AccountKey, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryProblems:
-    """Deliveries of an account that failed, or of which it is unknown whether they arrived."""
-
     uncertain: int = 0
     failed: int = 0
     last_error: str | None = None

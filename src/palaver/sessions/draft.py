@@ -7,7 +7,7 @@ that have read to the end have read the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -46,15 +46,7 @@ class Piece:
         return cls(PieceKind(data["kind"]), **{key: data[key] for key in _EMPTY_VALUES if key in data})
 
 
-_EMPTY_VALUES = {
-    "text": "",
-    "call_id": "",
-    "name": "",
-    "arguments": "",
-    "failed": False,
-    "started_at": "",
-    "duration_ms": None,
-}
+_EMPTY_VALUES = {each.name: each.default for each in fields(Piece) if each.name != "kind"}
 
 
 class Position(NamedTuple):

@@ -52,8 +52,6 @@ START = Position(-(2**62), 0)
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """An open session in the order of their last activity."""
-
     position: Position
     is_on_lane: bool
 

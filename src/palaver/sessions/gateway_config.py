@@ -75,16 +75,8 @@ class HomeChannel:
     def from_dict(cls, data: Mapping[str, object]) -> Self:
         """Read what `to_dict` returned; an id may also be a whole number."""
 
-        def read(key: str) -> str | None:
-            return _to_text(key, data.get(key))
-
-        return cls(
-            Platform(read("platform") or ""),
-            read("chat_id") or "",
-            read("name") or "",
-            read("thread_id"),
-            read("account") or "",
-        )
+        values: dict[str, Any] = {each.name: _to_text(each.name, data.get(each.name)) or "" for each in fields(cls)}
+        return cls(**values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,12 +161,12 @@ class GatewayConfig:
         values = {each.name: data[each.name] for each in fields(cls) if each.name in data}
         if "home_channels" in values:
             homes = values["home_channels"].items()
-            values["home_channels"] = {Platform(name): HomeChannel.from_dict(home) for name, home in homes}
+            values["home_channels"] = {name: HomeChannel.from_dict(home) for name, home in homes}
         if "default_reset_policy" in values:
             values["default_reset_policy"] = ResetPolicy.from_dict(values["default_reset_policy"])
-        for key, kind in (("reset_by_type", ChatType), ("reset_by_platform", Platform), ("reset_by_profile", str)):
+        for key in ("reset_by_type", "reset_by_platform", "reset_by_profile"):
             if key in values:
-                values[key] = {kind(name): ResetPolicy.from_dict(policy) for name, policy in values[key].items()}
+                values[key] = {name: ResetPolicy.from_dict(policy) for name, policy in values[key].items()}
         return cls(**values)
 
     def get_reset_policy(self, source: SessionSource, profile: str | None = None) -> ResetPolicy:

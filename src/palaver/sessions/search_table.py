@@ -232,8 +232,6 @@ class IndexBatch:
 
 @dataclass(frozen=True, slots=True)
 class PendingScope:
-    """The sessions whose messages are to be indexed."""
-
     audiences: Sequence[int] | None = None  # None: all
     session_no: int | None = None  # None: all in the audiences
 

@@ -124,8 +124,6 @@ def check_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Sharer:
-    """The person who shares a conversation, with the name that they have chosen."""
-
     person_id: PersonId
     name: str
 

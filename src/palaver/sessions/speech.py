@@ -269,7 +269,7 @@ def detect_media_type(beginning: bytes, *, is_text: bool) -> str:
 
 def find_attachment_ids(content: object) -> list[str]:
     """Return the ids of the files that the content of a message refers to."""
-    if content is None or isinstance(content, str) or not isinstance(content, list | tuple):
+    if not isinstance(content, list | tuple):
         return []
     return [
         str(part.get("id"))

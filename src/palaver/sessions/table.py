@@ -71,8 +71,6 @@ def make_session_row(row: Row) -> SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPlace:
-    """The place of a new session, and the people who may see it."""
-
     key: SessionKey
     source: SessionSource
     audience_no: int

@@ -129,8 +129,6 @@ class Turn:
 
 
 class CrashedTurnAction(StrEnum):
-    """The decision on a running turn whose worker died."""
-
     RETRY = "retry"
     INTERRUPT = "interrupt"
     FAIL = "fail"

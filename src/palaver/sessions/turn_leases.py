@@ -70,8 +70,6 @@ class TurnLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """The worker that claims, the end of its leases, and the limits."""
-
     owner: str
     lease_until: int
     max_turns: int  # the worker's free slots

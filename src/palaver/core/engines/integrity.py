@@ -20,7 +20,7 @@ from palaver.core.engines.sqlite_file import connect, make_busy_handler, make_da
 from palaver.core.errors import StoreDamaged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from palaver.core.engines.base import Dialect
@@ -155,14 +155,10 @@ def _check_with(db: apsw.Connection, path: Path, dialect: Dialect) -> None:
                 f"{path} is another program's database. Choose another file for Palaver.", is_foreign=True
             )
         if applied - migrations.keys() <= {migrate.COPY_MARKER}:  # else of a newer version, with tables of its own
-            _check_schema(names, applied, migrations, path)
+            expected = list_expected_names(script for name, script in migrations.items() if name in applied)
+            if missing := expected - names:
+                raise make_damage_error(path, describe_missing_names(missing))
         _check_pages(db, path)
-
-
-def _check_schema(names: set[str], applied: set[str], migrations: Mapping[str, str], path: Path) -> None:
-    expected = list_expected_names(script for name, script in migrations.items() if name in applied)
-    if missing := expected - names:
-        raise make_damage_error(path, describe_missing_names(missing))
 
 
 def _check_pages(db: apsw.Connection, path: Path) -> None:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class SchemaState(NamedTuple):
-    """The migrations that a database needs, and the version of its server."""
-
     pending: tuple[str, ...]  # names of migrations that the next start applies
     server: str | None = None  # the version of a PostgreSQL server
 
