@@ -64,6 +64,7 @@ from palaver.agent.base import (
     make_fallback_notice,
 )
 from palaver.core.errors import InvalidInput
+from palaver.core.tasks import cancel_tasks
 from palaver.core.text import make_storable
 from palaver.drivers import provider_errors
 from palaver.sessions.turn import NoticeCode
@@ -422,9 +423,7 @@ async def _yield_as_completed(tasks: Sequence[asyncio.Task[ToolResult]]) -> Asyn
         for completed in asyncio.as_completed(tasks):
             yield await completed
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_tasks(tasks)
 
 
 async def _run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> ToolResult:

@@ -158,7 +158,7 @@ class Gateway:
         )
         return RunDependencies(
             store=store,
-            agent=self._shared_agent,
+            agent=agent,
             profile=profile,
             rules=rules,
             toolbox=self.toolbox,

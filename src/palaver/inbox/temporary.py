@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections import Counter
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
@@ -186,31 +186,25 @@ class TemporaryChats:
             await asyncio.wait([task], timeout=CANCEL_TIMEOUT_SECONDS)
 
 
+@dataclass(slots=True, eq=False)
 class _Answer:
     """One answer: a task that runs the agent and puts what it says into a queue."""
 
-    def __init__(
-        self,
-        dependencies: RunDependencies,
-        work: SideWork,
-        person: Person,
-        question: TemporaryQuestion,
-        choices: TurnChoices,
-    ) -> None:
-        self.events: asyncio.Queue[TemporaryEvent] = asyncio.Queue(MAX_UNREAD_EVENTS)
-        self._dependencies = dependencies
-        self._work = work
-        self._person = person
-        self._question = question
-        self._choices = choices
-        self._notices = list(choices.notices)  # each once
-        self._sent_notice_count = 0
-        self._reports: list[UsageReport] = []
-        self._has_text = False
-        self._is_interrupted = False
-        self._task: asyncio.Task[None] | None = None
+    dependencies: RunDependencies
+    work: SideWork
+    person: Person
+    question: TemporaryQuestion
+    choices: TurnChoices
+    events: asyncio.Queue[TemporaryEvent] = field(default_factory=lambda: asyncio.Queue(MAX_UNREAD_EVENTS))
+    _notices: list[Notice] = field(default_factory=list)  # each once
+    _sent_notice_count: int = 0
+    _reports: list[UsageReport] = field(default_factory=list)
+    _has_text: bool = False
+    _is_interrupted: bool = False
+    _task: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
+        self._notices += self.choices.notices
         self._task = asyncio.create_task(self._run(), name="palaver-temporary-answer")
         return self._task
 
@@ -222,7 +216,7 @@ class _Answer:
         return self._task
 
     async def _run(self) -> None:
-        meter = self._dependencies.budgets.make_meter(self._work, CallPurpose.ANSWER, on_notice=self._add_notice)
+        meter = self.dependencies.budgets.make_meter(self.work, CallPurpose.ANSWER, on_notice=self._add_notice)
         try:
             end = await self._run_agent(meter)
         except asyncio.CancelledError:
@@ -231,7 +225,7 @@ class _Answer:
             self._task.uncancel()
             end = explain_interruption(InterruptReason.SERVER_STOPPED)
         finally:  # before the reader hears of the end: when they have it, everything is recorded
-            await self._dependencies.budgets.finish_ending(asyncio.create_task(self._record_usage(meter)))
+            await self.dependencies.budgets.finish_ending(asyncio.create_task(self._record_usage(meter)))
         await self._put_end(end)
 
     async def _put_end(self, end: AnswerEnded) -> None:
@@ -241,7 +235,7 @@ class _Answer:
 
     async def _run_agent(self, meter: BudgetMeter) -> AnswerEnded:
         """Answer; return how it ended."""
-        timeout = self._dependencies.rules.timeout
+        timeout = self.dependencies.rules.timeout
         limit = asyncio.timeout(timeout.total_seconds())
         try:
             async with limit:
@@ -253,8 +247,8 @@ class _Answer:
         return AnswerEnded()
 
     async def _answer(self, meter: BudgetMeter) -> None:
-        dependencies, model = self._dependencies, self._choices.model
-        built = await asyncio.to_thread(build_question_messages, self._question.messages)
+        dependencies, model = self.dependencies, self.choices.model
+        built = await asyncio.to_thread(build_question_messages, self.question.messages)
         window = await dependencies.agent.get_context_window(model or dependencies.agent.model)
         messages: list[ModelMessage] = list(built)
         if window is not None:
@@ -273,20 +267,20 @@ class _Answer:
             yield replace(request, messages=messages)
 
     def _build_instructions(self) -> str:
-        dependencies = self._dependencies
+        dependencies = self.dependencies
         context = build_session_context(
-            build_person_source(self._person, self._question.platform),
+            build_person_source(self.person, self.question.platform),
             dependencies.store.config,
             connected=dependencies.list_connected_platforms(),
             home_channels={},
             can_send=False,
         )
         context = replace(context, shared=False)
-        return build_instructions(dependencies, self._choices, context, more=[TEMPORARY_INSTRUCTIONS])
+        return build_instructions(dependencies, self.choices, context, more=[TEMPORARY_INSTRUCTIONS])
 
     async def _pass_on(self, request: AgentRequest) -> None:
         """Run the agent and put what it says into the queue."""
-        async with aclosing(self._dependencies.agent.run(request)) as agent_events:  # type: ignore[type-var]
+        async with aclosing(self.dependencies.run_agent(request)) as agent_events:
             async for event in agent_events:
                 if isinstance(event, UsageReport):
                     self._reports.append(event)
@@ -311,11 +305,11 @@ class _Answer:
         unrecorded = [report.usage for report in self._reports if not report.is_recorded]
         if not unrecorded and not meter.call_ids:
             return
-        now = to_micros(self._dependencies.store.clock.now())
+        now = to_micros(self.dependencies.store.clock.now())
 
         try:
-            await self._dependencies.store.engine.arun(
-                Write(lambda tx: record_side_usage(tx, self._work, meter.call_ids, unrecorded, now))
+            await self.dependencies.store.engine.arun(
+                Write(lambda tx: record_side_usage(tx, self.work, meter.call_ids, unrecorded, now))
             )
         except StoreError as error:  # what was held stays held, until it is recovered
             log.error("temporary_usage_not_recorded", extra={"error": str(error)})

@@ -211,8 +211,8 @@ class Compactor:
         """Ask the model for a summary; if the messages are too long for it, of one half after the other."""
         text = []
         try:
-            run = self.dependencies.agent.run(build_request(messages, previous_summary))
-            async with contextlib.aclosing(run) as agent_events:  # type: ignore[type-var]
+            run = self.dependencies.run_agent(build_request(messages, previous_summary))
+            async with contextlib.aclosing(run) as agent_events:
                 async for event in agent_events:
                     if isinstance(event, TextDelta):
                         text.append(event.text)

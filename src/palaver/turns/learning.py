@@ -367,8 +367,7 @@ class MemoryTurnRunner:
 
     async def _ask_model(self, request: AgentRequest, outcome: _Outcome) -> None:
         call_count = 0
-        run = self._get_dependencies().agent.run(request)
-        async with contextlib.aclosing(run) as agent_events:  # type: ignore[type-var]
+        async with contextlib.aclosing(self._get_dependencies().run_agent(request)) as agent_events:
             async for event in agent_events:
                 if isinstance(event, UsageReport) and not event.is_recorded:
                     outcome.usages.append(event.usage)

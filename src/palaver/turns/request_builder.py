@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from palaver.agent import profiles
-from palaver.agent.base import Agent, AgentRequest, Notice, Tool
+from palaver.agent.base import Agent, AgentEvent, AgentRequest, Notice, Tool
 from palaver.agent.history import build_messages
 from palaver.agent.profiles import TurnChoices, apply_choices, is_model_allowed
 from palaver.agent.toolsets import BUILT_IN_TOOLSETS
@@ -35,7 +36,7 @@ from palaver.sessions.home_channels import load_home_channels
 from palaver.sessions.model import AUTOMATIC_START_REASONS, Session, SessionEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 
     from palaver.config.agent_rules import AgentProfile, TurnRules
     from palaver.core.ids import PersonId
@@ -72,6 +73,16 @@ class RunDependencies:
     list_connected_platforms: Callable[[], Collection[Platform]] = frozenset
     # Keeps the agent open while a run uses it; the function that it returns ends that.
     acquire_agent: Callable[[], Callable[[], None]] = field(default=lambda: lambda: None)
+
+    async def run_agent(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        """Let the agent answer a request; it stays open until this generator is closed."""
+        release = self.acquire_agent()
+        try:
+            async with aclosing(self.agent.run(request)) as events:  # type: ignore[type-var]
+                async for event in events:
+                    yield event
+        finally:
+            release()
 
 
 def load_turn_choices(

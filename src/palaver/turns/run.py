@@ -253,7 +253,7 @@ class Run:
 
     async def _record_answer(self, request: AgentRequest) -> None:
         await self._record_begin()
-        async with contextlib.aclosing(self._dependencies.agent.run(request)) as agent_events:  # type: ignore[type-var]
+        async with contextlib.aclosing(self._dependencies.run_agent(request)) as agent_events:
             async for event in agent_events:
                 self._record(event)
                 if event == CUT_OFF_NOTICE:

@@ -16,6 +16,7 @@ from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import PalaverError
+from palaver.core.tasks import cancel_tasks
 from palaver.core.titles import clean_model_title
 from palaver.drivers.demo import DEMO_MODEL
 from palaver.drivers.local import LOCAL_MODEL
@@ -98,9 +99,7 @@ class TitleWriter:
 
     async def stop(self) -> None:
         """Give up on the titles that are not finished; those conversations keep their first words."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_tasks(self._tasks)
 
     def _is_wanted(self, run: Run) -> bool:
         return (
@@ -154,8 +153,7 @@ class TitleWriter:
         reports: list[UsageReport] = []
         try:
             async with asyncio.timeout(TITLE_TIMEOUT_SECONDS):
-                run = self._get_dependencies().agent.run(request)
-                async with contextlib.aclosing(run) as agent_events:  # type: ignore[type-var]
+                async with contextlib.aclosing(self._get_dependencies().run_agent(request)) as agent_events:
                     async for event in agent_events:
                         if isinstance(event, TextDelta):
                             text.append(event.text)

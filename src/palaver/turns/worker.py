@@ -21,6 +21,7 @@ from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Transaction, WorkKind, Write, write_kind
 from palaver.core.errors import InvalidMessage, LeaseLost, StoreError
+from palaver.core.tasks import cancel_tasks
 from palaver.core.texts import say
 from palaver.people.model import Role
 from palaver.sessions import turn_leases
@@ -175,9 +176,7 @@ class TurnWorker:
         await asyncio.gather(*(self._hand_over(run) for run in list(self._runs.values())))
         await self._title_writer.stop()
         loops, self._upkeep_loops = self._upkeep_loops, []
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        await cancel_tasks(loops)
 
     async def _hand_over(self, run: Run) -> None:
         """Stop a run. Without side effects another worker starts it again; otherwise it ends as interrupted."""
