@@ -67,6 +67,11 @@ async def test_a_platform_is_described_in_the_language_of_the_request(web: WebSe
         ),
         ({"turns.max_runing": 4}, "unknown key (did you mean max_running?)", "unbekannte Einstellung (meintest du"),
         (
+            {"max_running": 4},
+            "unknown key (did you mean turns.max_running?)",
+            "unbekannte Einstellung (meintest du turns.max_running?)",
+        ),
+        (
             {"platforms.telegram.settings.bot_token": ""},
             "The bot token is empty.",
             "Das Bot-Token ist leer.",

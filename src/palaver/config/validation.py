@@ -304,15 +304,21 @@ def _describe_unknown_key(path: KeyPath) -> str:
     in_other_sections = [known for known in list_setting_keys() if known.rpartition(".")[2] == key]
     if in_other_sections and not difflib.get_close_matches(key, in_section):
         shortest = min(in_other_sections, key=lambda known: known.count("."))
-        return f"unknown key (did you mean {shortest}?)"
-    return say("settings.unknown_key", "unknown key ({suggestion})", suggestion=suggest_name(key, sorted(in_section)))
+        suggestion = _suggest_other_name(shortest)
+    else:
+        suggestion = suggest_name(key, sorted(in_section))
+    return say("settings.unknown_key", "unknown key ({suggestion})", suggestion=suggestion)
+
+
+def _suggest_other_name(name: str) -> str:
+    return say("settings.did_you_mean", "did you mean {name}?", name=name)
 
 
 def suggest_name(name: str, known: Sequence[str]) -> str:
     """Return the closest of the known names, or all of them."""
     close = difflib.get_close_matches(name.lower(), known, n=1)
     return (
-        say("settings.did_you_mean", "did you mean {name}?", name=close[0])
+        _suggest_other_name(close[0])
         if close
         else say("settings.known_names", "known: {names}", names=", ".join(known))
     )
