@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from palaver.core.errors import ConfigError
-from palaver.core.ids import SessionId, SessionKey
 from palaver.core.source import Platform, SessionSource
 from palaver.sessions.context import (
     MAX_QUOTE_CHARS,
@@ -26,6 +25,10 @@ from palaver.sessions.context import (
 )
 from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
 from palaver.sessions.keys import DmScope
+from palaver.sessions.store import SessionStore
+
+if TYPE_CHECKING:
+    from palaver.sessions.model import SessionEntry
 
 REDACTOR = Redactor(b"a secret of this installation...")
 PHONE = "491701234567@s.whatsapp.net"
@@ -54,19 +57,13 @@ def lines_about(text: str, word: str) -> list[str]:
 # ---- the context -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Entry:
-    session_id: SessionId
-    session_key: SessionKey
-    created_at: datetime
-    is_first_contact: bool = False
+def start_session() -> SessionEntry:
+    with TemporaryDirectory() as folder, SessionStore.open(f"{folder}/palaver.db") as store:
+        return store.get_or_create_session(DM)
 
 
-ENTRY = Entry(
-    SessionId("20261115_081200_1a2b3c4d"),
-    SessionKey("agent:main:telegram:dm:4242"),
-    datetime(2026, 11, 15, 8, 12, tzinfo=UTC),
-)
+FIRST_ENTRY = start_session()
+ENTRY = replace(FIRST_ENTRY, session=replace(FIRST_ENTRY.session, is_first_contact=False))
 
 
 def test_a_context_is_sorted_and_hashable() -> None:
@@ -233,11 +230,10 @@ def test_the_prompt_names_no_targets_if_the_agent_cannot_send() -> None:
 
 
 def test_the_prompt_says_that_it_is_the_first_contact() -> None:
-    entry = replace(ENTRY, is_first_contact=True)
-    assert build_session_context(DM, CONFIG, entry).is_first_contact
-    assert lines_about(build_session_context_prompt(build_session_context(DM, CONFIG, entry)), "First contact") == [
-        "- First contact: the user has not talked to you before this conversation."
-    ]
+    assert build_session_context(DM, CONFIG, FIRST_ENTRY).is_first_contact
+    assert lines_about(
+        build_session_context_prompt(build_session_context(DM, CONFIG, FIRST_ENTRY)), "First contact"
+    ) == ["- First contact: the user has not talked to you before this conversation."]
     assert lines_about(build_session_context_prompt(build_session_context(DM, CONFIG, ENTRY)), "First contact") == []
 
 

@@ -13,7 +13,7 @@ from palaver.core.ids import DeliveryId, TurnId
 from palaver.core.source import Platform
 from palaver.core.texts import current_language, say
 from palaver.live.channels import FollowedItem
-from palaver.live.feed_events import DeliveryChanged, NoticeSent
+from palaver.live.feed_events import DeliveryChanged, FeedItem, NoticeSent
 from palaver.operation.doctor.finding import Finding, FindingCode, make_problem
 from palaver.operation.health_check import HealthCheck, HealthReport
 from palaver.sessions.delivery import DeliveryState, DeliveryStatus
@@ -141,7 +141,7 @@ def test_people_who_follow_a_conversation_in_two_languages_receive_it_each_in_th
         ended_at=None,
         target="telegram:1",
     )
-    items = {"delivery": DeliveryChanged(delivery), "notice": NoticeSent(TurnId("t_1"), closed)}
+    items: dict[str, FeedItem] = {"delivery": DeliveryChanged(delivery), "notice": NoticeSent(TurnId("t_1"), closed)}
     item = FollowedItem("s_1", items[kind])  # both clients receive the same one
     encoded = {}
     for language in ("de", "en"):
