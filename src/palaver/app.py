@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from palaver.jobs.fields import JobEnvironment
     from palaver.jobs.service import Jobs
     from palaver.media.attachments import Attachments
-    from palaver.media.web.requests import GuardedRequests
     from palaver.media.web.tools import WebAccess
     from palaver.operation.backups import BackupScheduler
     from palaver.operation.doctor.diagnosis import DoctorEnvironment
@@ -179,16 +178,10 @@ def make_push_notifier(
     from palaver.push.model import load_push_key
     from palaver.push.notifier import PushNotifier
 
-    def make_requests() -> GuardedRequests:
-        from palaver.media.web.requests import GuardedRequests
-
-        return GuardedRequests(trusted_hosts)
-
     public_url = settings.web.public_url or ""
     return PushNotifier(
         store,
         lambda: load_push_key(settings.home),
-        make_requests,
         get_rules or (lambda: settings.turns.push),
         default_contact=public_url if public_url.startswith("https://") else "mailto:palaver@localhost",
         trusted_hosts=trusted_hosts,

@@ -85,16 +85,6 @@ class PushResponse:
         return self.status in _TRY_AGAIN or self.status >= 500
 
 
-@dataclass(frozen=True, slots=True)
-class PushTools:
-    """The means of sending, loaded on first use: the cryptography alone takes nine megabytes."""
-
-    key: ServerKey
-    requests: GuardedRequests
-    encrypt: Callable[[bytes, PushSubscription], bytes]
-    check_keys: Callable[[str, str], None]
-
-
 class PushNotifier:
     """The subscriptions and notifications of one store."""
 
@@ -102,7 +92,6 @@ class PushNotifier:
         self,
         store: SessionStore,
         load_key: Callable[[], int],
-        make_requests: Callable[[], GuardedRequests],
         get_rules: Callable[[], PushRules],
         *,
         default_contact: str,
@@ -111,11 +100,10 @@ class PushNotifier:
         self._store = store
         self._engine = store.engine
         self._load_key = load_key
-        self._make_requests = make_requests
         self._get_rules = get_rules
         self._default_contact = default_contact
         self._trusted_hosts = frozenset(trusted_hosts)
-        self._tools: PushTools | None = None
+        self._tools: tuple[ServerKey, GuardedRequests] | None = None  # the means of sending, loaded on first use
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._loop: asyncio.Task[None] | None = None
@@ -144,7 +132,8 @@ class PushNotifier:
 
     async def get_public_key(self) -> str:
         """Return the key that browsers subscribe to; it is created on first use."""
-        return (await self._get_tools()).key.public_text
+        key, _ = await self._get_tools()
+        return key.public_text
 
     # -- subscriptions --------------------------------------------------------------------------------------
 
@@ -158,14 +147,16 @@ class PushNotifier:
                 )
             )
         self._check_endpoint(endpoint)
-        tools = await self._get_tools()
-        tools.check_keys(public_key, auth_secret)
+        server_key = await self.get_public_key()
+        from palaver.push.encryption import check_keys  # loaded with the key
+
+        check_keys(public_key, auth_secret)
         subscription = PushSubscription(
             id=f"push_{secrets.token_hex(8)}",
             endpoint=endpoint,
             public_key=public_key,
             auth_secret=auth_secret,
-            server_key=tools.key.public_text,
+            server_key=server_key,
         )
         now = to_micros(self._store.clock.now())
         is_saved = await self._engine.arun(Write(lambda tx: push.save_subscription(tx, sign_in_id, subscription, now)))
@@ -379,13 +370,15 @@ class PushNotifier:
 
     async def _send(self, subscription: PushSubscription, payload: dict[str, str], *, topic: str) -> PushResponse:
         self._check_endpoint(subscription.endpoint)
-        tools = await self._get_tools()
+        key, requests = await self._get_tools()
+        from palaver.push.encryption import encrypt  # loaded with the key
+
         parts = urlsplit(subscription.endpoint)
         now_seconds = int(self._store.clock.now().timestamp())
         contact = self._get_rules().contact or self._default_contact
-        body = tools.encrypt(json.dumps(payload, ensure_ascii=False).encode(), subscription)
+        body = encrypt(json.dumps(payload, ensure_ascii=False).encode(), subscription)
         headers = {
-            "Authorization": tools.key.sign_token(f"{parts.scheme}://{parts.netloc}", contact, now_seconds),
+            "Authorization": key.sign_token(f"{parts.scheme}://{parts.netloc}", contact, now_seconds),
             "Content-Encoding": "aes128gcm",
             "Content-Type": "application/octet-stream",
             "TTL": str(int(MAX_AGE.total_seconds())),
@@ -394,7 +387,7 @@ class PushNotifier:
         }
         async with (
             asyncio.timeout(SEND_SECONDS),
-            tools.requests.send("POST", subscription.endpoint, headers, body) as response,
+            requests.send("POST", subscription.endpoint, headers, body) as response,
         ):
             text = b""
             async for chunk in response.aiter_raw():
@@ -406,16 +399,16 @@ class PushNotifier:
             detail = " ".join(text[:MAX_ERROR_BYTES].decode(errors="replace").split())[:300]
             return PushResponse(response.status_code, detail, seconds)
 
-    async def _get_tools(self) -> PushTools:
+    async def _get_tools(self) -> tuple[ServerKey, GuardedRequests]:
         if self._tools is None:
-            self._tools = await asyncio.to_thread(self._load_tools)
+            self._tools = await asyncio.to_thread(self._load_tools)  # the cryptography alone takes nine megabytes
         return self._tools
 
-    def _load_tools(self) -> PushTools:
-        from palaver.push import encryption
+    def _load_tools(self) -> tuple[ServerKey, GuardedRequests]:
+        from palaver.media.web.requests import GuardedRequests
+        from palaver.push.encryption import ServerKey
 
-        key = encryption.ServerKey.from_number(self._load_key())
-        return PushTools(key, self._make_requests(), encryption.encrypt, encryption.check_keys)
+        return ServerKey.from_number(self._load_key()), GuardedRequests(self._trusted_hosts)
 
 
 def _get_service(endpoint: str) -> str:

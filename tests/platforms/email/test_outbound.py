@@ -127,11 +127,11 @@ def test_a_name_in_the_sender_is_only_a_name() -> None:
 
 
 def test_an_answer_stands_in_its_thread() -> None:
-    parsed = reread(build_mail(make_head(references=["root@x", "last@x"], recipients=[ANNA, BOB]), "x"))
+    parsed = reread(build_mail(make_head(references=("root@x", "last@x"), recipients=[ANNA, BOB]), "x"))
     assert parsed["In-Reply-To"] == "<last@x>"
     assert parsed["References"] == "<root@x> <last@x>"
     assert parsed["To"] == f"{ANNA}, {BOB}"
-    assert shorten_references([str(number) for number in range(100)])[:2] == ["0", "81"]
+    assert shorten_references([str(number) for number in range(100)])[:2] == ("0", "81")
 
 
 @pytest.mark.parametrize(

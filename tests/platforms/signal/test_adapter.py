@@ -192,7 +192,7 @@ async def test_old_files_of_signal_cli_are_deleted_from_our_own_folder(server: S
         time = (datetime.now(UTC) - timedelta(days=days)).timestamp()
         os.utime(folder / name, (time, time))
     spool = Spool(server.folder / "account" / "spool")
-    descriptor, begin = spool.create_file(SpoolPosition(0, 0))
+    descriptor, begin = spool.create_file(SpoolPosition(0, 0)), SpoolPosition(1, 0)
     os.write(descriptor, b"a message with a file\n")
     os.close(descriptor)
     adapter._prune_attachments(spool, begin)
@@ -325,7 +325,7 @@ async def test_a_stop_that_is_canceled_is_finished_when_the_adapter_is_closed(
 
 async def test_a_signal_cli_of_a_dead_process_is_ended_first(server: SignalServer, make_adapter: MakeAdapter) -> None:
     folder = server.folder / "account"
-    descriptor, _ = Spool(folder / "spool").create_file(SpoolPosition(0, 0))
+    descriptor = Spool(folder / "spool").create_file(SpoolPosition(0, 0))
     leftover = await asyncio.create_subprocess_exec("sleep", "60", stdout=descriptor)
     os.close(descriptor)
     (folder / "signal-cli.pid").write_text(str(leftover.pid))
@@ -338,7 +338,7 @@ async def test_only_the_process_that_writes_into_the_spool_is_killed(
 ) -> None:
     adapter = make_adapter(timing=replace(QUICK_POLLS, leftover=0, leftover_kill=0))
     folder = server.folder / "account"
-    descriptor, _ = Spool(folder / "spool").create_file(SpoolPosition(0, 0))
+    descriptor = Spool(folder / "spool").create_file(SpoolPosition(0, 0))
     stranger = await asyncio.create_subprocess_exec("sleep", "60")
     try:
         (folder / "signal-cli.pid").write_text(str(stranger.pid))  # the number was given to another process

@@ -25,8 +25,8 @@ def read_all(reader: SpoolReader) -> list[bytes]:
 
 def test_complete_lines_are_read_once_and_a_torn_one_waits(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool")
-    descriptor, begin = spool.create_file(START)
-    assert begin == SpoolPosition(1, 0)
+    descriptor = spool.create_file(START)
+    assert spool.list_numbers() == [1]
     os.write(descriptor, b"one\ntwo\nthr")
     reader = SpoolReader(spool, START)
     assert read_all(reader) == [b"one", b"two"]
@@ -38,7 +38,7 @@ def test_complete_lines_are_read_once_and_a_torn_one_waits(tmp_path: Path) -> No
 
 def test_it_reads_on_from_a_cursor(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    descriptor, _ = spool.create_file(START)
+    descriptor = spool.create_file(START)
     os.write(descriptor, b"one\ntwo\n")
     os.close(descriptor)
     assert read_all(SpoolReader(spool, SpoolPosition.parse("1:4"))) == [b"two"]
@@ -47,9 +47,9 @@ def test_it_reads_on_from_a_cursor(tmp_path: Path) -> None:
 
 def test_the_next_file_follows_when_the_writer_of_the_last_one_is_gone(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    first, _ = spool.create_file(START)
+    first = spool.create_file(START)
     os.write(first, b"one\ntorn")
-    second, _ = spool.create_file(START)
+    second = spool.create_file(START)
     os.write(second, b"two\n")
     reader = SpoolReader(spool, START)
     assert read_all(reader) == [b"one"]
@@ -65,7 +65,7 @@ def test_the_next_file_follows_when_the_writer_of_the_last_one_is_gone(tmp_path:
 
 def test_a_process_that_inherits_the_file_is_its_writer(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    descriptor, _ = spool.create_file(START)
+    descriptor = spool.create_file(START)
     inherited = os.dup(descriptor)  # shares the lock, like the standard output of a child
     os.close(descriptor)
     assert spool.has_writer(1)
@@ -77,20 +77,18 @@ def test_a_process_that_inherits_the_file_is_its_writer(tmp_path: Path) -> None:
 def test_numbers_are_never_used_again(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     for expected in (1, 2):
-        descriptor, begin = spool.create_file(START)
-        os.close(descriptor)
-        assert begin.number == expected
+        os.close(spool.create_file(START))
+        assert spool.list_numbers()[-1] == expected
     spool.delete_before(2)
     assert spool.list_numbers() == [2]
     spool.delete_before(3)
-    descriptor, begin = spool.create_file(SpoolPosition(2, 10))
-    os.close(descriptor)
-    assert begin.number == 3
+    os.close(spool.create_file(SpoolPosition(2, 10)))
+    assert spool.list_numbers() == [3]
 
 
 def test_files_are_private(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "deep" / "spool")
-    descriptor, _ = spool.create_file(START)
+    descriptor = spool.create_file(START)
     os.close(descriptor)
     assert (tmp_path / "deep" / "spool").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "deep" / "spool" / "1.jsonl").stat().st_mode & 0o777 == 0o600
@@ -103,10 +101,10 @@ def test_a_line_that_is_too_long_is_passed_over(
     monkeypatch.setattr(spool_module, "READ_BYTES", 16)
     monkeypatch.setattr(spool_module, "MAX_LINE_BYTES", 64)
     spool = Spool(tmp_path)
-    descriptor, _ = spool.create_file(START)
+    descriptor = spool.create_file(START)
     os.write(descriptor, b"a\n" + b"x" * 300 + (b"\nb\n" if has_end else b""))
     os.close(descriptor)
-    descriptor, _ = spool.create_file(START)
+    descriptor = spool.create_file(START)
     os.write(descriptor, b"y" * 40 + b"\nc\n")
     reader = SpoolReader(spool, START)
     found: list[bytes] = []

@@ -13,7 +13,7 @@ import httpx2
 
 from palaver.core.errors import ConnectionLost, InvalidInput
 from palaver.media.web.requests import GuardedRequests, Resolve
-from palaver.platforms.common.settings import is_loopback
+from palaver.people.model import is_loopback
 from palaver.sessions.speech import MAX_FILE_BYTES
 
 if TYPE_CHECKING:

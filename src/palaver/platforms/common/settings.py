@@ -7,7 +7,6 @@ secret.
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -73,15 +72,6 @@ def check_api_url(server: str, example: str) -> AfterValidator:
         return url.rstrip("/")
 
     return AfterValidator(check)
-
-
-def is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_cleaned(check: Callable[[str], str], clean: Callable[[str], str]) -> AfterValidator:

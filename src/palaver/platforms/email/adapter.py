@@ -186,8 +186,7 @@ class EmailAdapter(Adapter):
         if refused:
             log.warning("email_recipients_refused", extra={"count": len(refused), "mail": head.message_id})
         thread_id = find_thread_of(message.key, message.address)
-        state = ThreadState(head.message_id, head.subject, tuple(head.references))
-        self._threads.remember(message.address.chat_id, thread_id, state)
+        self._threads.remember(message.address.chat_id, thread_id, head)
         if self._settings.should_save_sent():
             self._copies.start(self._save_copy(mail))
         return head.message_id
@@ -207,10 +206,10 @@ class EmailAdapter(Adapter):
             references = shorten_references([*parent.references, parent.message_id])
         elif address.thread_id is None:
             subject = derive_subject(message.body, message.file)
-            references = [first] if (first := make_first_part_id(message.key, address, own)) else []
+            references = (first,) if (first := make_first_part_id(message.key, address, own)) else ()
         else:
             subject = make_reply_subject("")
-            references = [message.reply_to] if message.reply_to else []
+            references = (message.reply_to,) if message.reply_to else ()
         return MailHead(
             message_id=make_own_id(message.key, address, own),
             sender=own,

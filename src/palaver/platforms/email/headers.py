@@ -358,9 +358,9 @@ def split_addresses(chat_id: str) -> list[str] | None:
 class ThreadState:
     """A mail, as far as an answer in its thread needs it."""
 
-    message_id: str
+    message_id: str  # ids are without angle brackets
     subject: str
-    references: tuple[str, ...] = ()  # the mails before it
+    references: tuple[str, ...] = ()  # the mails before it in its thread; it replies to the last of them
 
 
 class ThreadCache:

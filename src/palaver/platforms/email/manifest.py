@@ -12,7 +12,8 @@ from palaver.core.http_url import is_host_name
 from palaver.core.source import Platform
 from palaver.core.texts import say
 from palaver.delivery.model import Capabilities
-from palaver.platforms.common.settings import check_text, is_loopback
+from palaver.people.model import is_loopback
+from palaver.platforms.common.settings import check_text
 from palaver.platforms.email.headers import normalize_address
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 

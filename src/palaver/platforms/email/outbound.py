@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, TargetUnreachable
 from palaver.platforms.common.markdown import replace_invalid_characters
-from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, clean_line
+from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, ThreadState, clean_line
 from palaver.transfer.html_export import render_html
 
 if TYPE_CHECKING:
@@ -54,13 +54,10 @@ _UTF8_POLICY = _POLICY.clone(utf8=True)  # for addresses with letters beyond ASC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MailHead:
-    message_id: str  # ids are without angle brackets
+class MailHead(ThreadState):
     sender: str
     sender_name: str
     recipients: Sequence[str]
-    subject: str
-    references: Sequence[str] = ()  # the mails before it in its thread; it replies to the last of them
     is_reply: bool = True  # to a person's mail; False: we write first
 
 
@@ -81,10 +78,10 @@ def derive_subject(text: str, file: OutgoingFile | None) -> str:
     return subject or "Message"
 
 
-def shorten_references(references: Sequence[str]) -> list[str]:
+def shorten_references(references: Sequence[str]) -> tuple[str, ...]:
     if len(references) <= MAX_REFERENCES:
-        return list(references)
-    return [references[0], *references[-(MAX_REFERENCES - 1) :]]
+        return tuple(references)
+    return (references[0], *references[-(MAX_REFERENCES - 1) :])
 
 
 def build_mail(head: MailHead, markdown: str) -> EmailMessage:

@@ -344,19 +344,14 @@ def read_file_reference(content: JsonObject) -> FileReference | None:
     if not found:
         return None
     size = read_object(content.get("info")).get("size")
-    keys = None
+    keys: dict[str, Any] | None = None
     if encrypted:
-        values = (
-            read_object(encrypted.get("key")).get("k"),
-            encrypted.get("iv"),
-            read_object(encrypted.get("hashes")).get("sha256"),
-        )
         keys = {
-            name: text
-            for name, value in zip(("key", "iv", "sha256"), values, strict=True)
-            if (text := read_text(value))
+            "key": read_object(encrypted.get("key")).get("k"),
+            "iv": encrypted.get("iv"),
+            "sha256": read_object(encrypted.get("hashes")).get("sha256"),
         }
-        if len(keys) < 3:
+        if not all(map(read_text, keys.values())):
             return None
     return FileReference(found[1], found[2], size if isinstance(size, int) and size >= 0 else None, keys)
 

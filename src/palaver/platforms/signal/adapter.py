@@ -201,7 +201,7 @@ class SignalAdapter(Adapter):
     async def _run_process(self, program: str, account: LinkedAccount, spool: Spool) -> AsyncIterator[SignalProcess]:
         """Run signal-cli with a new file of the spool."""
         receiver = self._get_receiver()
-        descriptor, _ = spool.create_file(receiver.position)
+        descriptor = spool.create_file(receiver.position)
         arguments = [program, "--config", str(self._config_folder), "--output", "json", "-a", account.name]
         process = await SignalProcess.start(arguments, descriptor, self._pid_file)
         self._process = self._last_process = process

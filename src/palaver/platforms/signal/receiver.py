@@ -68,14 +68,14 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def create_file(self, after: SpoolPosition) -> tuple[int, SpoolPosition]:
-        """Create the next file; return its descriptor, locked for the process that inherits it, and its beginning."""
+    def create_file(self, after: SpoolPosition) -> int:
+        """Create the next file; return its descriptor, locked for the process that inherits it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = max([*self.list_numbers(), after.number]) + 1
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(self._get_path(number), flags, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return descriptor, SpoolPosition(number, 0)
+        return descriptor
 
     def list_numbers(self) -> list[int]:
         try:

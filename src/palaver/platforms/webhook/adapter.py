@@ -129,10 +129,9 @@ class WebhookAdapter(Adapter):
             return _answer(413, error=f"A request has at most {MAX_BODY_BYTES} bytes.")
         try:
             message_id = verify_request(self._get_key(), request.headers, request.body, time.time())
+            payload = await asyncio.to_thread(parse_payload, request.body)
         except SignatureRefused as error:
             return _answer(401, error=str(error))
-        try:
-            payload = await asyncio.to_thread(parse_payload, request.body)
         except PayloadRefused as error:
             return _answer(422, error=str(error))
         # The caller names a conversation of its own, never another caller's.
