@@ -172,7 +172,7 @@ async def test_a_request_at_the_start_does_not_hide_what_was_missed(
     missed, ts = f"{now - 1800:.6f}", f"{now:.6f}"
     server.messages[DM, missed] = {"type": "message", "user": ADA, "text": "missed", "ts": missed}
     event = {"type": "message", "channel": DM, "user": ADA, "text": "live", "ts": ts}
-    await http_adapter._directory.load({ADA}, set())  # so that the request is read at once
+    await http_adapter._directory.load({ADA})  # so that the request is read at once
     request = make_request(*sign_request("events_api", {"type": "event_callback", "event": event}))
     link = EarlyRequestLink(inbox, http_adapter, request)
     task = asyncio.create_task(http_adapter.run(link))

@@ -17,7 +17,6 @@ from palaver.platforms.slack.inbound import (
     parse_event,
     parse_press,
 )
-from palaver.platforms.slack.outbound import Names
 from palaver.sessions.inbound import (
     ButtonPressed,
     Inbound,
@@ -40,7 +39,7 @@ TS, PARENT_TS = "1790000000.000200", "1790000000.000100"
 APP = AppIdentity(
     user_id=BOT_USER, bot_id=BOT_ID, team_id=TEAM, name="palaver", commands=frozenset({"new", "stop", "help"})
 )
-NAMES = Names({ADA: "Ada", "U0BEN": "Ben", BOT_USER: "Palaver"}, {CHANNEL: "engines", "C2": "workshop"})
+NAMES = {ADA: "Ada", "U0BEN": "Ben", BOT_USER: "Palaver", CHANNEL: "engines", "C2": "workshop"}
 
 
 def open_nothing(_file: Mapping[str, Any]) -> AsyncIterator[bytes]:
@@ -207,9 +206,9 @@ def test_a_command_can_be_written_with_an_exclamation_mark(text: str, content: s
 
 
 def test_names_that_are_needed_are_listed() -> None:
-    event = make_message("hi <@U0BEN> in <#C2> and <#C3|random>", channel=CHANNEL)
-    assert list_named_ids(event) == ({ADA, "U0BEN"}, {CHANNEL, "C2"})
-    assert list_named_ids(make_message()) == ({ADA}, set())
+    event = make_message("hi <@U0BEN> in <#C2> and <#C3|random> <|empty>", channel=CHANNEL)
+    assert list_named_ids(event) == {ADA, "U0BEN", CHANNEL, "C2"}
+    assert list_named_ids(make_message()) == {ADA, DM}
 
 
 @pytest.mark.parametrize(
@@ -394,7 +393,7 @@ def test_a_press_names_the_message_its_thread_and_the_person() -> None:
     press = parse_press(make_press(), CONTEXT)
     assert isinstance(press, ButtonPressed)
     assert (press.message_id, press.data, press.source.user_id) == (TS, "stop:t_1", ADA)
-    assert PressId.from_text(press.press_id) == PressId(CHANNEL, PARENT_TS, ADA, "1790000001.5")
+    assert PressId.parse(press.press_id) == PressId(CHANNEL, PARENT_TS, ADA, "1790000001.5")
 
 
 @pytest.mark.parametrize("fields", [{"type": "view_submission"}, {"actions": []}, {"message": None}, {"channel": None}])

@@ -275,9 +275,9 @@ class SlackAdapter(Adapter):
             if kind == "events_api":
                 return await self._read_event(link, payload)
             if kind == "slash_commands":
-                return parse_command(payload, await self._make_context(set(), {payload["channel_id"]}))
+                return parse_command(payload, await self._make_context({payload["channel_id"]}))
             if kind == "interactive":
-                return parse_press(payload, await self._make_context(set(), set()))
+                return parse_press(payload, await self._make_context(set()))
         except UNREADABLE_ERRORS as error:
             log.warning("slack_event_unreadable", extra={"kind": kind, "reason": repr(error)})
         return None
@@ -291,17 +291,16 @@ class SlackAdapter(Adapter):
             if key := read_key(event):
                 await link.confirm(key, event["ts"])
             return None
-        update = parse_event(event, await self._make_context(*list_named_ids(event)))
+        update = parse_event(event, await self._make_context(list_named_ids(event)))
         if isinstance(update, Inbound) and update.source.thread_id and update.source.user_id:
             address = Address(Platform.SLACK, update.source.chat_id, update.source.thread_id, self.account)
             team_id = event.get("team") or payload.get("team_id") or ""
             self._growing.remember_writer(address, update.source.user_id, team_id)
         return update
 
-    async def _make_context(self, users: set[str], channels: set[str]) -> ReadingContext:
+    async def _make_context(self, ids: set[str]) -> ReadingContext:
         assert self._app is not None  # noqa: S101  (set by `probe`)
-        named = {each for each in channels if not each.startswith("D")}
-        names = await self._directory.load(users, named)
+        names = await self._directory.load(ids)
         return ReadingContext(app=self._app, names=names, open_file=self._client.download)
 
     # ---- HTTP ------------------------------------------------------------------------------------------------
@@ -317,7 +316,7 @@ class SlackAdapter(Adapter):
         secret = self._settings.signing_secret
         if self._uses_socket or secret is None or request.method != "POST":
             return WebhookResponse(status=404)
-        if not is_signed(request, secret.get_secret_value(), time.time()):
+        if not is_signed(request, secret.get_secret_value()):
             return WebhookResponse(status=401)
         read = read_request(request)
         if read is None:
@@ -405,7 +404,7 @@ class SlackAdapter(Adapter):
 
     async def answer_press(self, press_id: str, text: str | None) -> None:
         if text:
-            press = PressId.from_text(press_id)
+            press = PressId.parse(press_id)
             address = Address(Platform.SLACK, press.channel_id, press.thread_ts or None, self.account)
             await self._client.post_ephemeral(address, press.user_id, text)
 

@@ -71,26 +71,14 @@ class CatchUp:
         if not is_ts(cursor):
             return
         since = max(float(cursor) - OVERLAP_SECONDS, time.time() - MAX_AGE_SECONDS)
-        try:
-            channels = await self._client.list_channels(MAX_CHANNEL_PAGES)
-        except ApiRefusal as error:
-            self._log_refusal(error, "")
-            return
-        except RequestError as error:
-            raise make_platform_error(error) from error
+        channels = await self._ask(self._client.list_channels(MAX_CHANNEL_PAGES))
         count = 0
         for channel in channels:
             count += await self._read_channel(channel, since)
         log.info("slack_caught_up", extra={"channels": len(channels), "messages": count})
 
     async def _read_channel(self, channel: JSON, since: float) -> int:
-        try:
-            messages = await self._list_messages(channel["id"], since)
-        except ApiRefusal as error:
-            self._log_refusal(error, channel["id"])
-            return 0
-        except RequestError as error:
-            raise make_platform_error(error) from error
+        messages = await self._ask(self._list_messages(channel["id"], since), channel["id"])
         for message in messages:
             if is_own_message(message, self._app):
                 if key := read_key(message):
@@ -111,11 +99,16 @@ class CatchUp:
         return [found[ts] for ts in sorted(found, key=float)]
 
     @staticmethod
-    def _log_refusal(error: ApiRefusal, channel_id: str) -> None:
-        """Go on if a scope is missing or the channel is no longer ours: what was written there can't be read."""
-        if error.is_about_token or error.may_have_arrived:
-            raise make_platform_error(error) from error
-        log.info("slack_history_refused", extra={"channel": channel_id, "reason": error.code, "scope": error.needed})
+    async def _ask(request: Awaitable[list[JSON]], channel_id: str = "") -> list[JSON]:
+        """Return what was asked for; nothing if a scope is missing or the channel is no longer ours."""
+        try:
+            return await request
+        except RequestError as error:
+            if not isinstance(error, ApiRefusal) or error.is_about_token or error.may_have_arrived:
+                raise make_platform_error(error) from error
+            extra = {"channel": channel_id, "reason": error.code, "scope": error.needed}
+            log.info("slack_history_refused", extra=extra)
+            return []
 
 
 def _format_ts(seconds: float) -> str:

@@ -168,9 +168,7 @@ class SlackClient:
             "chat_postMessage",
             channel=address.chat_id,
             thread_ts=address.thread_id,
-            text=build_fallback_text(message.body),
-            blocks=build_blocks(message.body, message.buttons),
-            metadata=build_metadata(message.key),
+            **_build_content(message),
             unfurl_links=False,
             unfurl_media=False,
         )
@@ -182,9 +180,7 @@ class SlackClient:
             is_repeatable=True,
             channel=message.address.chat_id,
             ts=message_id,
-            text=build_fallback_text(message.body),
-            blocks=build_blocks(message.body, message.buttons),
-            metadata=build_metadata(message.key),
+            **_build_content(message),
         )
 
     async def delete_message(self, address: Address, message_id: str) -> None:
@@ -332,6 +328,14 @@ class SlackClient:
             if cursor is None:
                 break
         return entries
+
+
+def _build_content(message: OutgoingMessage) -> dict[str, Any]:
+    return {
+        "text": build_fallback_text(message.body),
+        "blocks": build_blocks(message.body, message.buttons),
+        "metadata": build_metadata(message.key),
+    }
 
 
 def find_share(file: JSON, channel_id: str) -> str | None:

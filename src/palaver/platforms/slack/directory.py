@@ -11,14 +11,14 @@ from palaver.core.errors import PlatformError
 from palaver.core.texts import say_count
 from palaver.platforms.common.failures import RequestError
 from palaver.platforms.common.inbound import RecentEntries
-from palaver.platforms.slack.outbound import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Collection
 
     from palaver.platforms.slack.client import SlackClient
+    from palaver.platforms.slack.outbound import Names
 
-MAX_NAMES: Final = 5000  # of people and of channels, each
+MAX_NAMES: Final = 10_000
 MAX_AGE_SECONDS: Final = 3600.0
 RETRY_SECONDS: Final = 60.0  # before a name that could not be found is looked up again
 LOOKUP_SECONDS: Final = 2.0  # a message waits so long for names, and is accepted without them then
@@ -50,48 +50,35 @@ class Directory:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        # Id → name, until when it is kept.
-        self._users: RecentEntries[str, tuple[str, float]] = RecentEntries(MAX_NAMES)
-        self._channels: RecentEntries[str, tuple[str, float]] = RecentEntries(MAX_NAMES)
+        self._known: RecentEntries[str, tuple[str, float]] = RecentEntries(
+            MAX_NAMES
+        )  # id → name, until when it is kept
 
-    async def load(self, users: Collection[str], channels: Collection[str]) -> Names:
+    async def load(self, ids: Collection[str]) -> Names:
         """Return the names that are known, or can be found in time. A name that is missing is no error."""
         now = time.monotonic()
-        lookups = [
-            (known, each, find)
-            for known, ids, find in (
-                (self._users, users, self._find_user),
-                (self._channels, channels, self._find_channel),
-            )
-            for each in sorted(ids)
-            if each not in known or known[each][1] <= now
-        ][:MAX_LOOKUPS]
-        if lookups:
-            await asyncio.gather(*(self._look_up(*lookup) for lookup in lookups))
-        return Names(
-            {each: self._users[each][0] for each in users if each in self._users and self._users[each][0]},
-            {each: self._channels[each][0] for each in channels if each in self._channels and self._channels[each][0]},
-        )
+        named = [each for each in sorted(ids) if not each.startswith("D")]  # a direct message has no name
+        unknown = [each for each in named if each not in self._known or self._known[each][1] <= now]
+        if unknown:
+            await asyncio.gather(*map(self._look_up, unknown[:MAX_LOOKUPS]))
+        return {each: self._known[each][0] for each in named if each in self._known and self._known[each][0]}
 
-    async def _look_up(
-        self, known: RecentEntries[str, tuple[str, float]], entry_id: str, find: Callable[[str], Awaitable[str]]
-    ) -> None:
-        name, kept_seconds = known.get(entry_id, ("", 0.0))[0], RETRY_SECONDS
+    async def _look_up(self, entry_id: str) -> None:
+        name, kept_seconds = self._known.get(entry_id, ("", 0.0))[0], RETRY_SECONDS
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
-                name = await find(entry_id)
+                name = await self._find_name(entry_id)
             kept_seconds = MAX_AGE_SECONDS
         except (PlatformError, RequestError, TimeoutError, KeyError) as error:
             log.info("slack_name_not_found", extra={"id": entry_id, "reason": str(error)})
-        known.remember(entry_id, (name, time.monotonic() + kept_seconds))
+        self._known.remember(entry_id, (name, time.monotonic() + kept_seconds))
 
-    async def _find_user(self, user_id: str) -> str:
-        user = await self._client.find_user(user_id)
+    async def _find_name(self, entry_id: str) -> str:
+        if entry_id.startswith(("C", "G")):
+            return str((await self._client.find_channel(entry_id)).get("name") or "")
+        user = await self._client.find_user(entry_id)
         profile = user.get("profile") or {}
         return str(profile.get("display_name") or profile.get("real_name") or user.get("name") or "")
-
-    async def _find_channel(self, channel_id: str) -> str:
-        return str((await self._client.find_channel(channel_id)).get("name") or "")
 
 
 def describe_missing_scopes(scopes: frozenset[str] | None) -> str | None:

@@ -15,7 +15,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.slack.outbound import (
@@ -72,18 +72,13 @@ def is_ts(text: str) -> bool:
     return _TS.fullmatch(text) is not None
 
 
-def list_named_ids(event: JSON) -> tuple[set[str], set[str]]:
+def list_named_ids(event: JSON) -> set[str]:
     """Return the ids of the people and channels whose names are needed to read an event."""
     message = event.get("message") if isinstance(event.get("message"), dict) else event
     assert isinstance(message, Mapping)  # noqa: S101  (for the type checker)
-    users, channels = list_references(message.get("text") or "")
-    for each in (message.get("user"), event.get("user")):
-        if isinstance(each, str):
-            users.add(each)
     channel = event.get("channel") or (event.get("item") or {}).get("channel")
-    if isinstance(channel, str) and not channel.startswith("D"):
-        channels.add(channel)
-    return users, channels
+    ids = (message.get("user"), event.get("user"), channel)
+    return list_references(message.get("text") or "") | {each for each in ids if isinstance(each, str)}
 
 
 def is_own_message(event: JSON, app: AppIdentity) -> bool:
@@ -250,7 +245,7 @@ def _parse_reaction(event: JSON, context: ReadingContext) -> AnyUpdate | None:
 def _parse_members(event: JSON, context: ReadingContext) -> AnyUpdate | None:
     user_id = event.get("user")
     is_own = user_id == context.app.user_id or event["type"] in {"channel_left", "group_left"}
-    name = context.app.name if is_own else context.names.users.get(user_id or "", user_id or "")
+    name = context.app.name if is_own else context.names.get(user_id or "", user_id or "")
     has_joined = event["type"] == "member_joined_channel"
     return MembersChanged(
         source=_make_source(event, context),
@@ -288,12 +283,11 @@ def parse_press(payload: JSON, context: ReadingContext) -> AnyUpdate | None:
     )
     press = PressId(channel, source.thread_id or "", user["id"], str(action.get("action_ts") or ""))
     return ButtonPressed(
-        source=source, message_id=message["ts"], data=str(action.get("value") or ""), press_id=press.to_text()
+        source=source, message_id=message["ts"], data=str(action.get("value") or ""), press_id=str(press)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PressId:
+class PressId(NamedTuple):
     """Identifies a press of a button, and the place where its answer is shown."""
 
     channel_id: str
@@ -301,11 +295,11 @@ class PressId:
     user_id: str
     action_ts: str
 
-    def to_text(self) -> str:
-        return ":".join((self.channel_id, self.thread_ts, self.user_id, self.action_ts))
+    def __str__(self) -> str:
+        return ":".join(self)
 
     @classmethod
-    def from_text(cls, text: str) -> PressId:
+    def parse(cls, text: str) -> PressId:
         return cls(*text.split(":"))
 
 
@@ -327,11 +321,11 @@ def _make_source(
     return SessionSource(
         Platform.SLACK,
         channel,
-        chat_name=None if is_direct else context.names.channels.get(channel),
+        chat_name=None if is_direct else context.names.get(channel),
         # A message and its mention must be in the same conversation, and only one of them tells which type it has.
         chat_type=ChatType.DM if is_direct else ChatType.GROUP,
         user_id=user_id,
-        user_name=context.names.users.get(user_id or "") or user_name or bot_name,
+        user_name=context.names.get(user_id or "") or user_name or bot_name,
         thread_id=_find_thread(event, starts_thread=starts_thread and not is_direct),
     )
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.text import strip_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from palaver.sessions.delivery import Button
 
+Names = Mapping[str, str]  # of people and channels, by their ids
 
 _REFERENCE: Final = re.compile(r"<([^<>]+)>")
 _ESCAPES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
@@ -26,24 +27,10 @@ _BROADCAST: Final = re.compile(r"<(!(?:channel|here|everyone|subteam\^))", re.IG
 _ZERO_WIDTH_SPACE: Final = "\u200b"
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The names of people and channels, by their ids."""
-
-    users: Mapping[str, str] = field(default_factory=dict)
-    channels: Mapping[str, str] = field(default_factory=dict)
-
-
-def list_references(text: str) -> tuple[set[str], set[str]]:
-    """Return the ids of the people and of the channels that a text names without saying what they are called."""
-    users, channels = set(), set()
-    for reference in _REFERENCE.findall(text):
-        target, _, label = reference.partition("|")
-        if target.startswith("@"):
-            users.add(target[1:])
-        elif target.startswith("#") and not label:
-            channels.add(target[1:])
-    return users, channels
+def list_references(text: str) -> set[str]:
+    """Return the ids of the people and channels that a text names without saying what they are called."""
+    found = (reference.partition("|") for reference in _REFERENCE.findall(text))
+    return {target[1:] for target, _, label in found if target[:1] == "@" or (target[:1] == "#" and not label)}
 
 
 def mentions_user(text: str, user_id: str) -> bool:
@@ -78,9 +65,9 @@ def escape_text(text: str) -> str:
 def _decode_reference(reference: str, names: Names) -> str:
     target, _, label = (_unescape(part) for part in reference.partition("|"))
     if target.startswith("@"):
-        return f"@{names.users.get(target[1:]) or label or target[1:]}"
+        return f"@{names.get(target[1:]) or label or target[1:]}"
     if target.startswith("#"):
-        return f"#{label or names.channels.get(target[1:]) or target[1:]}"
+        return f"#{label or names.get(target[1:]) or target[1:]}"
     if target.startswith("!"):
         special = target[1:].partition("^")[0]
         return label or f"@{special}"
