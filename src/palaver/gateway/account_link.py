@@ -123,7 +123,6 @@ class ConfiguredAccount:
 
 
 def hide_values(text: str, secrets: Iterable[str]) -> str:
-    """Return a text without these secrets."""
     shown = [each for each in sorted(secrets, key=len, reverse=True) if len(each) >= _MIN_SECRET_CHARS]
 
     def hide(words: str) -> str:

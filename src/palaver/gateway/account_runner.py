@@ -48,8 +48,6 @@ class AccountLease:
 
 
 class AccountLeases:
-    """Takes, renews and gives back the leases of one process."""
-
     def __init__(self, store: SessionStore, lease_seconds: float = LEASE_SECONDS) -> None:
         self._store = store
         self._lease_seconds = lease_seconds
@@ -288,7 +286,6 @@ class AccountRunner:
             await wait_for_event(self._connect_event, self._record_failure(error))
 
     def _was_stable(self) -> bool:
-        """Return whether the last connection was live for a while."""
         return self._live_since is not None and time.monotonic() - self._live_since >= self._timing.stable
 
     async def _connect(self, fence: Fence) -> None:

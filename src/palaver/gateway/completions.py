@@ -73,8 +73,6 @@ class CompletionResult:
 
 
 class Completions:
-    """Accepts calls and streams their answers."""
-
     def __init__(self, gateway: Gateway, files: Attachments) -> None:
         self._gateway = gateway
         self._store = gateway.store

@@ -256,7 +256,6 @@ class Gateway:
         return {**self.accounts.list_live_adapters(), **self._internal_adapters}
 
     def _get_max_file_bytes(self, account: AccountKey) -> int:
-        """Return the size of the largest file that can be sent with an account; 0 if none can."""
         adapter = None if self.files is None else self._list_live_adapters().get(account)
         return 0 if adapter is None else adapter.capabilities.max_file_bytes
 
@@ -330,7 +329,6 @@ class Gateway:
 
     @asynccontextmanager
     async def run(self, grace_seconds: float = 20.0) -> AsyncIterator[Gateway]:
-        """Run the gateway inside an `async with` block."""
         await self.start()
         try:
             yield self

@@ -108,7 +108,6 @@ class Intake:
             await self.wait_for_change()
 
     async def wait_until_stored(self) -> None:
-        """Wait until everything is stored."""
         while self._updates:
             await self.wait_for_change()
         self._raise_error()
@@ -172,8 +171,6 @@ ACCEPT_SECONDS: Final = 15.0  # for one request; platforms do not wait much long
 
 
 class WebhookIntake:
-    """Accepts what arrives at the webhook of one adapter."""
-
     def __init__(self, on_accepted: OnAccepted | None = None) -> None:
         self._on_accepted = on_accepted
         self._tasks: set[asyncio.Task[None]] = set()

@@ -250,7 +250,6 @@ class DiscordAdapter(Adapter):
 
 
 def _has_code(error: SendRejected, code: int) -> bool:
-    """Return whether Discord has refused a request with this error code."""
     return isinstance(error.__cause__, RequestRefused) and error.__cause__.code == code
 
 

@@ -108,7 +108,6 @@ class DiscordHttp(HTTPClient):
         form: Iterable[dict[str, Any]] | None = None,
         **options: Any,
     ) -> Any:
-        """Make a request; return the JSON of the answer."""
         headers = {"User-Agent": self.user_agent, "Authorization": f"Bot {self.token}"}
         data: aiohttp.FormData | bytes | None = None
         if form is not None:
@@ -246,7 +245,6 @@ class DiscordClient:
         await self._tell_person("DELETE", path)
 
     async def answer_press(self, application_id: str, token: str, text: str) -> None:
-        """Show a text only to the person who has pressed a button."""
         path = f"/webhooks/{application_id}/{quote(token, safe='')}"
         await self._tell_person("POST", path, json=build_press_answer(text))
 

@@ -86,7 +86,6 @@ class ChannelDirectory:
         return self._guilds.get(guild_id) if guild_id else None
 
     def add_guild(self, fields: JSON) -> Guild:
-        """Learn of a server with all its channels and threads."""
         self.remove_guild(fields["id"])
         guild = self._guilds[fields["id"]] = Guild(fields["id"], fields.get("name"), fields.get("joined_at"))
         guild.role_names = {role["id"]: role["name"] for role in fields.get("roles", ())}

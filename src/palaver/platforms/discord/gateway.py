@@ -86,8 +86,6 @@ class _SocketState(ConnectionState["GatewayClient"]):
 
 
 class GatewayClient(discord.Client):
-    """Keeps a connection to the gateway."""
-
     def __init__(
         self,
         http: DiscordHttp,

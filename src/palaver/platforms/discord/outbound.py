@@ -197,7 +197,6 @@ def build_message(message: OutgoingMessage) -> JSON:
 
 
 def build_edit(message: OutgoingMessage) -> JSON:
-    """Return the fields that replace the text and the buttons of a message."""
     buttons = _build_buttons(message.buttons)
     return {"content": message.body, "allowed_mentions": ALLOWED_MENTIONS, "components": buttons}
 

@@ -129,8 +129,6 @@ async def ask(request: Callable[[], Awaitable[T]]) -> T:
 
 @dataclass(slots=True)
 class _Gap:
-    """A channel whose history is to be read."""
-
     since: int  # the message from which on, if the channel has no cursor
     not_before: float = 0.0  # by the monotonic clock
 

@@ -225,7 +225,6 @@ class SlackAdapter(Adapter):
         await intake.accept(update, cursor=self._advance_cursor(update))
 
     async def _acknowledge_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
-        """Acknowledge an update that was stored."""
         envelope = self._envelopes.pop(id(update), None)
         if envelope is not None:
             await envelope.acknowledge()
@@ -337,7 +336,6 @@ class SlackAdapter(Adapter):
     # ---- sending ---------------------------------------------------------------------------------------------
 
     async def send(self, message: OutgoingMessage) -> str | None:
-        """Send a text or a file to a channel, or to its thread; return the ts of the message."""
         address = message.address
         if message.file is not None:
             return await self._send_file(message)

@@ -117,8 +117,6 @@ def _format_ts(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnconfirmedMessage:
-    """A message that may have arrived."""
-
     key: str
     address: Address
     is_stream: bool = False
@@ -147,7 +145,6 @@ class Confirmations:
         self._has_new = asyncio.Event()
 
     def add(self, message: UnconfirmedMessage) -> None:
-        """Remember a message that was just sent without an answer."""
         self._waiting.append(message)
         self._has_new.set()
 
@@ -204,8 +201,6 @@ class Confirmations:
 
 @dataclass(slots=True)
 class _Stream:
-    """A message that Slack shows as growing."""
-
     text: str
     started_at: float
 

@@ -78,7 +78,6 @@ class SlackClient:
         )
 
     async def close(self) -> None:
-        """End every request and close every connection."""
         session, self._session, self._web = self._session, None, None
         if session is not None:
             await session.close()
@@ -162,7 +161,6 @@ class SlackClient:
     # ---- sending ---------------------------------------------------------------------------------------------
 
     async def post_message(self, message: OutgoingMessage) -> str:
-        """Send a message; return its ts."""
         address = message.address
         response = await self._deliver(
             "chat_postMessage",
@@ -249,7 +247,6 @@ class SlackClient:
         await self._deliver("reactions_add", is_repeatable=True, ignored={"already_reacted"}, **fields)
 
     async def remove_reactions(self, address: Address, message_id: str, user_id: str) -> None:
-        """Take back every reaction of a user to a message."""
         place = {"channel": address.chat_id, "timestamp": message_id}
         # `full`: otherwise Slack leaves users out where many have reacted.
         response = await self._deliver("reactions_get", is_repeatable=True, full=True, **place)
@@ -259,7 +256,6 @@ class SlackClient:
                 await self._deliver("reactions_remove", is_repeatable=True, ignored={"no_reaction"}, **fields)
 
     async def post_ephemeral(self, address: Address, user_id: str, text: str) -> None:
-        """Show a text to one person in a chat."""
         await self._deliver(
             "chat_postEphemeral",
             channel=address.chat_id,

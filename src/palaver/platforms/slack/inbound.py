@@ -68,7 +68,6 @@ class ReadingContext:
 
 
 def is_ts(text: str) -> bool:
-    """Return whether a text is the id of a message on Slack."""
     return _TS.fullmatch(text) is not None
 
 
@@ -168,7 +167,6 @@ def _is_from_bot(event: JSON) -> bool:
 
 
 def _read_shared_messages(event: JSON, context: ReadingContext) -> list[str]:
-    """Return the messages that a person has forwarded."""
     return [
         f"[Forwarded from {each.get('author_name') or 'unknown'}]\n{decode_text(each['text'], context.names)}"
         for each in event.get("attachments") or ()

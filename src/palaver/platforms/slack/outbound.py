@@ -34,12 +34,10 @@ def list_references(text: str) -> set[str]:
 
 
 def mentions_user(text: str, user_id: str) -> bool:
-    """Return whether a text refers to a person or an app."""
     return any(each.partition("|")[0] == f"@{user_id}" for each in _REFERENCE.findall(text))
 
 
 def remove_leading_mention(text: str, user_id: str) -> str:
-    """Return a text without the mentions of a user at its beginning."""
     mention = re.compile(rf"\s*<@{re.escape(user_id)}(?:\|[^<>]*)?>[ \t:,]*")
     position = 0
     while match := mention.match(text, position):

@@ -90,7 +90,6 @@ class SlackSocket:
         return socket
 
     async def _receive_greeting(self) -> int:
-        """Return how many connections our app has."""
         try:
             async with asyncio.timeout(HELLO_SECONDS):
                 hello = await self._get_message()

@@ -122,7 +122,6 @@ class TelegramAdapter(Adapter):
         return AccountInfo(user_id=str(self._bot.id), name=f"@{self._bot.username}", warnings=tuple(warnings))
 
     async def run(self, link: AccountLink) -> None:
-        """Receive updates, by asking for them or through the webhook."""
         async with self._receiving:
             if self._bot is None:
                 await self.probe()
@@ -225,7 +224,6 @@ class TelegramAdapter(Adapter):
         return WebhookResponse(status=200 if is_complete else 503)
 
     async def close(self) -> None:
-        """End the poll and close the connections."""
         await self._intake.close()
         await self._client.close()
 

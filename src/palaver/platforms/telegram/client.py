@@ -109,7 +109,6 @@ class TelegramClient:
         self._is_open = True
 
     async def close(self) -> None:
-        """End every request and close every connection."""
         self._is_open = False
         for request in self._requests:
             await request.shutdown()
@@ -143,7 +142,6 @@ class TelegramClient:
         await self._connect(self.bot.delete_webhook)
 
     async def set_commands(self, commands: Sequence[tuple[str, str]]) -> None:
-        """Fill the menu beside the input field."""
         await self._connect(self.bot.set_my_commands, commands=[BotCommand(*command) for command in commands])
 
     async def download(self, file_id: str, size: int | None) -> AsyncIterator[bytes]:

@@ -55,7 +55,6 @@ class MessageBody:
     rich: str | None = None  # Markdown
 
     def to_json(self) -> str:
-        """Return its stored form."""
         fields: dict[str, Any] = {"text": self.text}
         if self.entities:
             fields["entities"] = list(self.entities)
@@ -116,8 +115,6 @@ class _OpenTag:
 
 
 class _EventFilter:
-    """Prepares the events of one text."""
-
     def __init__(self, source: bytes) -> None:
         self._source = source
         self._open_tags: list[_OpenTag] = []

@@ -179,7 +179,6 @@ class GraphRefusal(Refusal):
 
     @classmethod
     def from_response(cls, status: int, payload: bytes) -> Self:
-        """Read an answer that is not a success."""
         try:
             return cls.from_error(json.loads(payload)["error"], status)
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -271,7 +270,6 @@ class GraphClient:
             ) from None
 
     async def get_number(self, *fields: str) -> JSON:
-        """Return what Meta says about our number."""
         return await self.get(self._settings.phone_number_id, {"fields": ",".join(fields)})
 
     async def inspect_token(self) -> JSON:

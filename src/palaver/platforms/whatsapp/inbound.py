@@ -168,8 +168,6 @@ def _read_list(fields: object, name: str) -> Sequence[Any]:
 
 
 class _ValueReader:
-    """Reads the messages and statuses of one change."""
-
     def __init__(self, value: JSON, own_number: str, open_media: OpenMedia) -> None:
         self._value = value
         self._own_number = own_number
@@ -277,7 +275,6 @@ class _ValueReader:
 
 
 def _index_contacts(contacts: Sequence[object]) -> dict[str, JSON]:
-    """Return the contacts by each of their ids."""
     found: dict[str, JSON] = {}
     for contact in contacts:
         if isinstance(contact, Mapping):

@@ -65,7 +65,6 @@ def build_text(message: OutgoingMessage) -> JSON:
 
 
 def build_media(message: OutgoingMessage, kind: str, media_id: str) -> JSON:
-    """Return a file that was uploaded."""
     request = _build_message(message, can_reply=kind != "image")
     media: JSON = {"id": media_id}
     if kind == "document" and message.file is not None:

@@ -67,17 +67,13 @@ class Library(Protocol):
         """Connect, and return when the connection has ended for good. `receive` returns when an event is durable."""
         ...
 
-    def is_alive(self) -> bool:
-        """Return whether the connection receives."""
-        ...
+    def is_alive(self) -> bool: ...
 
     def perform(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Do what Palaver asks for. Raises RequestError."""
         ...
 
-    def stop(self) -> None:
-        """End the connection."""
-        ...
+    def stop(self) -> None: ...
 
 
 class _RequestQueue:
@@ -96,7 +92,6 @@ class _RequestQueue:
         return True
 
     def serve(self, handle: Callable[[dict[str, Any]], None]) -> None:
-        """Handle requests until the queue is closed."""
         while (fields := self._requests.get()) is not None:
             handle(fields)
             self._room.release()
@@ -136,7 +131,6 @@ class Child:
     # ---- lines -----------------------------------------------------------------------------------------------
 
     def run(self, read_line: Callable[[int], bytes]) -> None:
-        """Serve Palaver until its lines end."""
         writer = threading.Thread(target=self._write_lines, daemon=True)
         writer.start()
         for requests in (self._requests, self._downloads):

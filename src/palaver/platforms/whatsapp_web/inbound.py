@@ -263,7 +263,6 @@ def _parse_members(event: JSON, context: EventContext) -> MembersChanged | None:
 
 
 def _make_source(event: JSON, context: EventContext) -> SessionSource:
-    """Return where something was written, and by whom."""
     people = order_jids(event["sender"], event["sender_alt"])
     if event["is_self"]:
         people = order_jids(*event["own"])

@@ -90,7 +90,6 @@ class NeonizeLibrary:
     # ---- connection ------------------------------------------------------------------------------------------
 
     def connect(self, options: Mapping[str, Any], *, report: Report, receive: Receive) -> None:
-        """Connect, and return when the connection has ended for good."""
         self._options, self._report, self._receive = options, report, receive
         properties = DeviceProps(os=options["device_name"], platformType=DeviceProps.CHROME)
         self._client = client = NewClient(SESSION_FILE, props=properties, uuid="palaver")
@@ -128,14 +127,12 @@ class NeonizeLibrary:
         }
 
     def is_alive(self) -> bool:
-        """Return whether WhatsApp answers on the connection that receives."""
         client = self._client
         if client is None or self._identity is None or self._misses_answers or self._is_done.is_set():
             return False
         return bool(client.is_connected and client.is_logged_in)
 
     def stop(self) -> None:
-        """End the connection."""
         if self._client is not None:
             self._client.stop()
 
@@ -238,7 +235,6 @@ class NeonizeLibrary:
     # ---- requests --------------------------------------------------------------------------------------------
 
     def perform(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what Palaver asks for. Raises RequestError."""
         if self._client is None or self._identity is None:
             raise RequestError(ErrorKind.NOT_SENT, "WhatsApp is not connected.")
         requests = {

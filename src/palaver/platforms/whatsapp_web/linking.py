@@ -136,13 +136,11 @@ class RecentMessages:
         self.sent_ids: RecentEntries[str, None] = RecentEntries(MAX_MESSAGES)
 
     def remember_received(self, event: Mapping[str, Any]) -> None:
-        """Remember a message that came."""
         if event["kind"] == "message":
             seen = SeenMessage(event["sender"], event["text"][:MAX_QUOTE_CHARS], event["is_self"])
             self._messages.remember(event["id"], seen)
 
     def remember_sent(self, chat: str, message_id: str, text: str) -> None:
-        """Remember a message that was sent."""
         self.sent_ids.remember(message_id, None)
         self._messages.remember(message_id, SeenMessage(chat, text[:MAX_QUOTE_CHARS], is_own=True))
 

@@ -249,7 +249,6 @@ def _check_line(fields: dict[str, Any]) -> None:
 
 
 def describe_exit(code: int, error_output: bytes) -> str:
-    """Return why a child has ended, in words."""
     found = _CRASH_REASON.search(error_output)
     if found:
         reason = found[0].decode()

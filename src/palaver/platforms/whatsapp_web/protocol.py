@@ -81,7 +81,6 @@ class RequestError(Exception):
 
 
 def encode_line(fields: dict[str, Any]) -> bytes:
-    """Return an object as a line."""
     return json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
 
 
@@ -130,7 +129,6 @@ class Spool:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether an event was not taken yet."""
         return bool(self._waiting)
 
     def append(self, event: dict[str, Any]) -> int:

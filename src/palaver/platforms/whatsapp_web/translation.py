@@ -53,7 +53,6 @@ _LATEST_MILLISECOND: Final = 10**11  # a time in seconds is below
 
 
 def describe_identity(device: neonize.Device) -> dict[str, Any]:
-    """Return who our account is."""
     return {
         "phone": device.JID.User,
         "lid": device.LID.User,
@@ -295,5 +294,4 @@ def build_reaction(fields: Mapping[str, Any], milliseconds: int) -> Message:
 
 
 def parse_reference(reference: str) -> Message:
-    """Return the message to download a file of."""
     return Message.FromString(base64.b64decode(reference))
