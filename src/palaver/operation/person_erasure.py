@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.accounts.person_tables import PERSON_DATA
 from palaver.core.engines.base import Transaction, build_placeholders
 from palaver.core.ids import PersonId
-from palaver.core.source import ChatType, SessionSource, decode_source
+from palaver.core.source import ChatType, decode_source
 from palaver.jobs import table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON
 from palaver.money import calls_table as model_calls
@@ -59,7 +59,10 @@ def describe_person(tx: Transaction, person_id: PersonId) -> ErasedPerson:
         if each.dm_source is not None:
             names |= {each.dm_source.user_name or "", each.dm_source.chat_name or ""}
             addresses.add(str(Address.from_source(each.dm_source)))
-    for source in _list_own_sources(tx, sorted(audiences)):
+    lanes = tx.fetch_all(
+        f"SELECT source FROM lane WHERE audience_no IN ({build_placeholders(len(audiences))})", *sorted(audiences)
+    )
+    for source in (decode_source(text) for (text,) in lanes):
         if source.chat_type is ChatType.DM and source.chat_id:
             addresses.add(str(Address.from_source(source)))
         names.add(source.user_name or "")
@@ -83,13 +86,6 @@ def _list_audiences_without_others(tx: Transaction, ids: Sequence[str]) -> list[
         *ids,
     )
     return [int(no) for (no,) in rows]
-
-
-def _list_own_sources(tx: Transaction, audiences: Sequence[int]) -> Iterable[SessionSource]:
-    rows = tx.fetch_all(
-        f"SELECT source FROM lane WHERE audience_no IN ({build_placeholders(len(audiences))})", *audiences
-    )
-    return (decode_source(source) for (source,) in rows)
 
 
 # -- the beginning ------------------------------------------------------------------------------------------

@@ -120,7 +120,11 @@ class ConversationWriter:
     def resume(self, item: ImportedItem, session_no: int | None) -> None:
         """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
         if not self._run.is_dry_run and (session_no is None or not self._matches(item)):
-            self._queue.add(lambda tx, _batch: _drop(tx, self._key, item))
+
+            def drop(tx: Transaction, _batch: Batch) -> None:
+                imports.remove(tx, self._key, item.session_id)
+
+            self._queue.add(drop)
             self.write()
             return
         self._session_id = item.session_id  # type: ignore[assignment]
@@ -143,7 +147,9 @@ class ConversationWriter:
         if first is None:
             report.count("unchanged")
             return
-        last_seq = self._run.store.engine.run(Read(lambda tx: _find_last_seq(tx, session_no, item.last_seq)))
+        last_seq = self._run.store.engine.run(
+            Read(lambda tx: import_rows.find_last_seq_if_unchanged(tx, session_no, item.last_seq))
+        )
         if last_seq is None:
             self._keep_as_it_is("went on both there and here")
             return
@@ -443,20 +449,6 @@ class ConversationWriter:
                 created = projects.create(tx, place.person_id, name, None, self._run.now)
             found = projects.find_id(tx, place.person_id, created.name)
         return found and found[0]
-
-
-def _drop(tx: Transaction, key: ItemKey, item: ImportedItem) -> None:
-    """Delete what was stored of a conversation whose files have changed before it was complete."""
-    if item.session_id is not None:
-        imports.delete_session(tx, item.session_id)
-    imports.remove(tx, key)
-
-
-def _find_last_seq(tx: Transaction, session_no: int, imported_seq: int) -> int | None:
-    """Return the last event of a session; None if it has changed here since its import."""
-    if import_rows.has_changed_since(tx, session_no, imported_seq):
-        return None
-    return int(import_rows.find_value(tx, "session", "last_seq", {"no": session_no}) or 0)
 
 
 def _find_known(tx: Transaction, key: ItemKey) -> tuple[ImportedItem | None, int | None]:

@@ -79,7 +79,8 @@ def encode_fields(fields: Sequence[Field], values: Sequence[Any]) -> dict[str, A
             case FieldKind.FLAG:
                 record[field.name] = bool(value)
             case FieldKind.TIME:
-                record[field.name] = format_micros(value)
+                moment = _EPOCH + timedelta(microseconds=value)
+                record[field.name] = moment.isoformat(timespec="microseconds")
             case _:
                 name, data = _encode_json(field, value)
                 record[name] = data
@@ -96,10 +97,6 @@ def _encode_json(field: Field, text: str) -> tuple[str, Any]:
     return f"{field.name}_text", text
 
 
-def format_micros(micros: int) -> str:
-    return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")
-
-
 def write_json(data: object, *, is_spaced: bool = False) -> str:
     """Write JSON as a column has it; raises ValueError for what JSON cannot represent."""
     return json.dumps(data, allow_nan=False, separators=(", ", ": ") if is_spaced else (",", ":"))
@@ -109,12 +106,11 @@ def write_json(data: object, *, is_spaced: bool = False) -> str:
 
 
 def decode_fields(fields: Sequence[Field], record: Mapping[str, Any]) -> list[Any]:
-    """Return the values of the columns; raises InvalidRecord with the name of a field that is not valid."""
-    return [_decode_field(field, record) for field in fields]
+    return list(decode_columns(fields, record).values())
 
 
 def decode_columns(fields: Sequence[Field], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns by name; raises InvalidRecord."""
+    """Return the values of the columns; raises InvalidRecord with the name of a field that is not valid."""
     return {field.name: _decode_field(field, record) for field in fields}
 
 

@@ -89,19 +89,15 @@ def start_session(tx: Transaction, columns: Mapping[str, object]) -> int:
 
 def append_events(tx: Transaction, session_no: int, rows: Sequence[EventRow]) -> None:
     if rows:
-        marks = _find_rows_near_hidden(rows)
+        # The first and the last row are always marked as near a hidden one, for the rows before and after them.
+        hidden = [True, *(row.hidden_by is not None for row in rows), True]
+        marks = (1 if any(hidden[index : index + 3]) else None for index in range(len(rows)))
         groups = (versions.read_group(row.kind, row.body) for row in rows)
         tx.execute_many(
             _INSERT_EVENT,
             [(session_no, *row, group, mark) for row, group, mark in zip(rows, groups, marks, strict=True)],
         )
         tx.execute("UPDATE session SET last_seq = $2 WHERE no = $1", session_no, rows[-1].seq)
-
-
-def _find_rows_near_hidden(rows: Sequence[EventRow]) -> list[int | None]:
-    """Return the mark `is_near_hidden` of each row: the first and last get it always, for the rows before and after."""
-    hidden = [True, *(row.hidden_by is not None for row in rows), True]
-    return [1 if any(hidden[index : index + 3]) else None for index in range(len(rows))]
 
 
 def update_session(tx: Transaction, session_no: int, columns: Mapping[str, object]) -> None:
@@ -165,17 +161,17 @@ def is_first_contact(tx: Transaction, audience_no: int) -> bool:
     return tx.fetch_one(sql, audience_no) is None
 
 
-def has_changed_since(tx: Transaction, session_no: int, seq: int) -> bool:
-    """Return whether the conversation has changed after an event: a message, an undo, an edit, a compaction."""
-    changed = fetch_value(
+def find_last_seq_if_unchanged(tx: Transaction, session_no: int, seq: int) -> int | None:
+    """Return the last event; None if the conversation has changed after one, by a message, an undo, an edit or so."""
+    return fetch_value(
         tx,
-        "SELECT 1 FROM event WHERE session_no = $1 AND seq > $2 AND kind IN ('message', 'undone', 'redone',"
-        " 'rewritten', 'version_started', 'version_chosen', 'message_edited', 'message_deleted', 'compacted',"
-        " 'compaction_undone', 'turn_failed', 'turn_interrupted') LIMIT 1",
+        "SELECT last_seq FROM session WHERE no = $1 AND NOT EXISTS (SELECT 1 FROM event e WHERE e.session_no = $1"
+        " AND e.seq > $2 AND e.kind IN ('message', 'undone', 'redone', 'rewritten', 'version_started',"
+        " 'version_chosen', 'message_edited', 'message_deleted', 'compacted', 'compaction_undone', 'turn_failed',"
+        " 'turn_interrupted'))",
         session_no,
         seq,
     )
-    return changed is not None
 
 
 def find_lane_session(tx: Transaction, key: str) -> tuple[int | None, bool]:

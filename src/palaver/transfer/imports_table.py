@@ -83,9 +83,11 @@ def save_progress(
     )
 
 
-def remove(tx: Transaction, key: ItemKey) -> None:
-    """Forget an item, so that it comes in again."""
+def remove(tx: Transaction, key: ItemKey, session_id: str | None) -> int:
+    """Forget a conversation that is not complete, so that it comes in again; return how many entries it had."""
     tx.execute(f"DELETE FROM imported_item WHERE {_BY_KEY}", *key)
+    row = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
+    return 0 if row is None else session_deletion.delete(tx, sessions.get_by_no(tx, row[0])).rows
 
 
 def has_unfinished(tx: Transaction, before: int) -> bool:
@@ -104,19 +106,8 @@ def delete_unfinished(tx: Transaction, before: int, limit: int) -> int:
     )
     item_count, row_count = 0, 0
     for *key, session_id in rows:
-        if session_id is not None:
-            row_count += delete_session(tx, session_id)
-        remove(tx, ItemKey(*key))
+        row_count += remove(tx, ItemKey(*key), session_id)
         item_count += 1
         if row_count >= session_deletion.ROWS_PER_PIECE:
             break
     return item_count
-
-
-def delete_session(tx: Transaction, session_id: str) -> int:
-    """Delete the session of a conversation that is not complete, if it is there; return how many entries."""
-    row = tx.fetch_one("SELECT no FROM session WHERE id = $1", session_id)
-    if row is None:
-        return 0
-    (no,) = row
-    return session_deletion.delete(tx, sessions.get_by_no(tx, no)).rows

@@ -15,12 +15,12 @@ from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import PersonId
 from palaver.sessions.speech import Attachment, AttachmentNotFound, AttachmentTooLarge, parse_attachment_id
-from palaver.transfer import restore_people, restore_rows, restore_sessions
+from palaver.transfer import restore_rows, restore_sessions
 from palaver.transfer.export_records import EXPORTED_TABLES, InvalidRecord, check_text, decode_columns
 from palaver.transfer.import_rows import find_value, has_row
 from palaver.transfer.own_format import Record, RecordStream
 from palaver.transfer.report import ImportReport, WriteQueue
-from palaver.transfer.restore_people import PERSON, AudienceDirectory
+from palaver.transfer.restore_rows import PERSON, AudienceDirectory
 from palaver.transfer.restore_sessions import ATTACHMENT, EVENTS_PER_STEP, SessionRestore
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class _Restore:
             case "audience":
                 self._audiences.add(record)
             case "person":
-                self._queue.add(restore_people.make_person_step(record, self._audiences), rows=5)
+                self._queue.add(restore_rows.make_person_step(record, self._audiences), rows=5)
             case "attachment":
                 self._add_attachment(record)
             case "session":

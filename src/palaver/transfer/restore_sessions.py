@@ -19,7 +19,7 @@ from palaver.transfer import import_rows, imports_table as imports
 from palaver.transfer.export_records import InvalidRecord, check_text, decode_columns, decode_fields, get_event_fields
 from palaver.transfer.import_rows import EventRow, find_session_no, find_value, insert_row, insert_row_if_new
 from palaver.transfer.imports_table import ItemKey
-from palaver.transfer.restore_people import PERSON, PROJECT, AudienceDirectory, get_list, get_optional_text
+from palaver.transfer.restore_rows import PERSON, PROJECT, AudienceDirectory, get_list, get_optional_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

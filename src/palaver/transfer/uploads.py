@@ -151,7 +151,8 @@ class ImportUploads:
                 if size - checked_size >= _BYTES_PER_SPACE_CHECK:
                     checked_size = size
                     await asyncio.to_thread(self.check_space)
-            await asyncio.to_thread(_sync, file)
+            await asyncio.to_thread(file.flush)
+            await asyncio.to_thread(os.fsync, file.fileno())
         if not size:
             raise InvalidImport("This file is empty.")
         return size
@@ -247,11 +248,6 @@ class ImportUploads:
                     path.unlink()
                     count += 1
         return count
-
-
-def _sync(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

@@ -504,20 +504,18 @@ class TurnBuilder:
 
 
 def read_notes(text: str) -> Iterator[ImportedMemory]:
-    """Yield the notes of a text as memories; their ids are made of their words, so that a second import knows them."""
-    for note in split_notes(text):
-        yield ImportedMemory(origin_id=hashlib.sha256(note.encode()).hexdigest()[:32], text=note)
+    """Yield a memory for each list item and each paragraph; headings say what the notes under them are about.
 
-
-def split_notes(text: str) -> Iterator[str]:
-    """Yield one note for each list item and each paragraph; headings say what the notes under them are about."""
+    The id of a memory is made of its words, so that a second import knows it.
+    """
     heading = ""
     for block in _split_blocks(make_storable(text)):
         if found := _HEADING.fullmatch(block):
             heading = (found[1] or found[2]).strip(" #:")
             continue
         note = f"{heading}: {block}" if heading else block
-        yield from _split_long(note)
+        for part in _split_long(note):
+            yield ImportedMemory(origin_id=hashlib.sha256(part.encode()).hexdigest()[:32], text=part)
 
 
 def _split_blocks(text: str) -> Iterator[str]:

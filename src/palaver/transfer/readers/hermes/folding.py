@@ -530,7 +530,7 @@ def plan_session(copies: Sequence[Copy]) -> SessionPlan:
             )
         if copy.has_local_times and len(plan.marks) and (shift := estimate_zone_shift(plan.marks, marks)):
             planned.shift = shift
-            marks.shift_times(shift)
+            marks.times = array("d", (time + shift for time in marks.times))
             plan.folded.append(
                 f"the times in {copy.name} are {shift / 3600:+g} h off: corrected by those in the database"
             )

@@ -297,10 +297,6 @@ class Marks:
             _make_flags(record),
         )
 
-    def shift_times(self, seconds: float) -> None:
-        for index, time in enumerate(self.times):
-            self.times[index] = time + seconds
-
 
 def find_rewritten(marks: Marks) -> bytearray:
     """Return a 1 for every message whose time says only when the whole transcript was rewritten, after an undo.

@@ -86,7 +86,8 @@ def read_state(folder: Path) -> Iterator[ImportedAccount | ImportedJob | Importe
     """Read everything beside the conversations."""
     problems: list[ImportProblem] = []
     jobs, entries = _read_database(folder, problems)
-    jobs |= _read_job_file(folder, problems)
+    content = _read_json(folder / "cron" / "jobs.json", problems)
+    jobs |= index_by_id(as_list(content) or as_dict(content).get("jobs"), "id", "jobId")
     for job_id, job in jobs.items():
         yield _convert_job(job_id, job)
     yield from _convert_accounts([*entries, *_read_allow_files(folder, problems), *_read_settings(folder, problems)])
@@ -120,11 +121,6 @@ def _read_database(
 
 
 # ---- jobs ------------------------------------------------------------------------------------------------------------
-
-
-def _read_job_file(folder: Path, problems: list[ImportProblem]) -> dict[str, dict[str, Any]]:
-    content = _read_json(folder / "cron" / "jobs.json", problems)
-    return index_by_id(as_list(content) or as_dict(content).get("jobs"), "id", "jobId")
 
 
 def _convert_job(job_id: str, job: dict[str, Any]) -> ImportedJob | ImportProblem:
