@@ -11,19 +11,20 @@ released it. So an edit of a process that was paused cannot replace the answer, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.columns import Columns
 from palaver.core.ids import SessionId, TurnId
 from palaver.core.text import make_storable
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
-from palaver.sessions.delivery import AccountKey, Address
+from palaver.sessions.delivery import Address
 from palaver.sessions.turn import TurnState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from palaver.core.engines.base import Transaction
+    from palaver.sessions.delivery import AccountKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,9 @@ class Preview:
         return self.message_id is None or self.owner in {None, owner} or is_owner_dead(self.owner)
 
 
-_COLUMNS: Final = Columns(Preview, without=("address", "has_delivery"))
-_SELECTED: Final = f"{_COLUMNS.format_select('p')}, p.address"
+_TURN: Final = Columns(RunningTurn, types={Address}, session_id="s.id")
+_PREVIEW: Final = Columns(Preview, types={Address}, without=("has_delivery",))
+_SELECTED: Final = _PREVIEW.format_select("p")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,19 +73,10 @@ def format_preview_key(turn_id: str) -> str:
 def list_running_turns(tx: Transaction) -> list[RunningTurn]:
     """Return the turns that run now and whose answer goes to a chat; there are as many as workers."""
     rows = tx.fetch_all(
-        "SELECT t.no, t.id, s.id, t.address, t.reply_to FROM turn t JOIN session s ON s.no = t.session_no"
+        f"SELECT {_TURN.format_select('t')} FROM turn t JOIN session s ON s.no = t.session_no"
         " WHERE t.state = 'running' AND t.address IS NOT NULL AND t.kind = 'answer'"
     )
-    return [
-        RunningTurn(
-            no=no,
-            id=TurnId(turn_id),
-            session_id=SessionId(session_id),
-            address=Address.from_text(address),
-            reply_to=reply_to,
-        )
-        for no, turn_id, session_id, address, reply_to in rows
-    ]
+    return list(map(_TURN.decode, rows))
 
 
 def load_answered_turn(tx: Transaction, turn_no: int) -> AnsweredTurn | None:
@@ -97,7 +90,7 @@ def load_answered_turn(tx: Transaction, turn_no: int) -> AnsweredTurn | None:
 
 def find_preview(tx: Transaction, turn_no: int, lock: str = "") -> Preview | None:
     row = tx.fetch_one(f"SELECT {_SELECTED} FROM preview p WHERE p.turn_no = $1 {lock}", turn_no)
-    return _preview_from_row(row) if row else None
+    return _PREVIEW.decode(row) if row else None
 
 
 def add_preview(
@@ -220,12 +213,7 @@ def list_leftovers(tx: Transaction, account: AccountKey) -> list[Preview]:
         " AND (d.no IS NULL OR d.state NOT IN ('pending', 'sending'))",
         *map(str, account),
     )
-    return [_preview_from_row(row, has_delivery=delivery_no is not None) for *row, delivery_no in rows]
-
-
-def _preview_from_row(row: Iterable[Any], *, has_delivery: bool = False) -> Preview:
-    *values, address = row
-    return _COLUMNS.decode(tuple(values), address=Address.from_text(address), has_delivery=has_delivery)
+    return [_PREVIEW.decode(row, has_delivery=delivery_no is not None) for *row, delivery_no in rows]
 
 
 PERSON_DATA: Final = (PersonColumn("preview", "address", merge=Stays("belongs to an address"), erase=EraseAt.START),)

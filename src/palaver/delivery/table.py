@@ -41,16 +41,15 @@ if TYPE_CHECKING:
 # -- parts --------------------------------------------------------------------------------------------------
 
 
-_PART_COLUMNS: Final = Columns(DeliveryPart, without=("no",))
+_PART: Final = Columns(DeliveryPart, no="part_no")
 
 
 def list_parts(tx: Transaction, delivery_no: int) -> list[DeliveryPart]:
     """Return the parts of a delivery in order; none if it was never sent."""
-    columns = _PART_COLUMNS.format_select()
     rows = tx.fetch_all(
-        f"SELECT {columns}, part_no FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no", delivery_no
+        f"SELECT {_PART.format_select()} FROM delivery_part WHERE delivery_no = $1 ORDER BY part_no", delivery_no
     )
-    return [_PART_COLUMNS.decode(tuple(row), no=no) for *row, no in rows]
+    return list(map(_PART.decode, rows))
 
 
 def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) -> None:

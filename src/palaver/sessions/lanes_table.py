@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import BEGINNING_OF_TIME, to_micros
-from palaver.core.engines.base import Conflict, Row, Transaction, fetch_value
+from palaver.core.columns import Columns
+from palaver.core.engines.base import Conflict, Transaction, fetch_value
 from palaver.core.errors import NothingToRestore
 from palaver.core.ids import PersonId, SessionId, SessionKey
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, SessionSource, decode_source, encode_source
@@ -479,7 +480,6 @@ def delete_undone_moves(tx: Transaction, before: int, limit: int) -> int:
 MAX_LANES_PER_NETWORK: Final = 300  # that are read for a list
 MAX_SHARED_LANES: Final = 300  # that are read for a list
 MAX_NETWORKS: Final = 50
-_COLUMNS = "l.key, l.source, l.audience_no, l.shared, l.updated_at"
 _IS_MEMBER = """EXISTS (SELECT 1 FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = l.audience_no)"""
 _OWN_AUDIENCES = "SELECT p.audience_no FROM person p WHERE p.id = $1 OR p.merged_into = $1"
 
@@ -493,6 +493,10 @@ class ChatLane:
     updated_at: int
 
 
+_LANE = Columns(ChatLane)
+_SELECT_LANE = f"SELECT {_LANE.format_select('l')}"
+
+
 def list_lanes_in_chat(
     tx: Transaction, agent: str, target: tuple[str, str, str], person_id: PersonId | None
 ) -> list[ChatLane]:
@@ -503,9 +507,9 @@ def list_lanes_in_chat(
     for prefix in list_chat_key_prefixes(f"agent:{agent}", *target):
         params = (prefix,) if person_id is None else (prefix, person_id)
         rows = tx.fetch_all(
-            f"SELECT {_COLUMNS} FROM lane l WHERE {condition} ORDER BY l.key LIMIT {MAX_LANES_PER_NETWORK}", *params
+            f"{_SELECT_LANE} FROM lane l WHERE {condition} ORDER BY l.key LIMIT {MAX_LANES_PER_NETWORK}", *params
         )
-        found += map(_lane_from_row, rows)
+        found += map(_LANE.decode, rows)
     return found
 
 
@@ -518,7 +522,7 @@ def list_own_lanes(tx: Transaction, agent: str, person_id: PersonId) -> list[Cha
 def list_shared_lanes(tx: Transaction, agent: str, person_id: PersonId) -> list[ChatLane]:
     """List the lanes that a person shares with others, the newest first."""
     rows = tx.fetch_all(
-        f"SELECT {_COLUMNS} FROM (SELECT m.audience_no FROM audience_member m WHERE m.person_id = $1"
+        f"{_SELECT_LANE} FROM (SELECT m.audience_no FROM audience_member m WHERE m.person_id = $1"
         f" AND m.audience_no NOT IN ({_OWN_AUDIENCES}) ORDER BY m.audience_no DESC LIMIT {MAX_SHARED_LANES}) a"
         " JOIN lane l ON l.audience_no = a.audience_no WHERE l.key >= $2 AND l.key < $3"
         f" ORDER BY l.updated_at DESC LIMIT {MAX_SHARED_LANES}",
@@ -526,7 +530,7 @@ def list_shared_lanes(tx: Transaction, agent: str, person_id: PersonId) -> list[
         f"agent:{agent}:",
         f"agent:{agent};",
     )
-    return [_lane_from_row(row) for row in rows]
+    return list(map(_LANE.decode, rows))
 
 
 def list_all_lanes(tx: Transaction, agent: str) -> list[ChatLane]:
@@ -544,15 +548,10 @@ def _list_lanes_by_network(tx: Transaction, agent: str, condition: str, param: i
         network = ":".join(first[0].split(":")[:3])
         if network.split(":")[2].partition("@")[0] not in PLATFORMS_WITHOUT_CHATS:
             rows = tx.fetch_all(
-                f"SELECT {_COLUMNS} {in_range} LIMIT {MAX_LANES_PER_NETWORK}", f"{network}:", f"{network};", param
+                f"{_SELECT_LANE} {in_range} LIMIT {MAX_LANES_PER_NETWORK}", f"{network}:", f"{network};", param
             )
-            yield from map(_lane_from_row, rows)
+            yield from map(_LANE.decode, rows)
         start = f"{network};"
-
-
-def _lane_from_row(row: Row) -> ChatLane:
-    key, source, audience_no, shared, updated_at = row
-    return ChatLane(key, decode_source(source), int(audience_no), bool(shared), int(updated_at))
 
 
 EXPORT: Final = ExportedTable(
