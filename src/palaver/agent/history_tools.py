@@ -6,20 +6,21 @@ The caller passes a view whose queries decide what is visible; this module never
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from palaver.agent.tool_arguments import DATA_NOTICE, integer_argument, make_tool, quote_data, text_argument
 from palaver.agent.toolsets import HISTORY_TOOLSET
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Sequence
 
     from palaver.agent.base import Tool
     from palaver.core.ids import SessionId
     from palaver.sessions.events import Event
     from palaver.sessions.message import Message
-    from palaver.sessions.model import SearchHit, SearchHits, Session
+    from palaver.sessions.model import SearchHit, Session
+    from palaver.sessions.view import AsyncSessionView
 
 
 MAX_HITS = 20
@@ -28,19 +29,6 @@ MAX_MESSAGE_CHARS = 4000
 MAX_TOOL_RESULT_CHARS = 500
 INDEXING_NOTICE = "\nSome messages are not indexed yet, so they may be missing here. Tell the person if that matters."
 _MAX_NEWER_MESSAGES = 20  # hits from the question on are dropped, so a search asks for this many more
-
-
-class Conversations(Protocol):
-    """The conversations that one person may see."""
-
-    def search(self, text: str, *, limit: int) -> Awaitable[SearchHits]:
-        """Find the newest messages with these words."""
-
-    def find(self, text: str) -> Awaitable[Session]:
-        """Find a conversation by id, by the beginning of its id, or by title."""
-
-    def load_messages(self, session_id: str, *, before: int | None, limit: int | None) -> Awaitable[Sequence[Event]]:
-        """Load the last visible messages before a number in the log, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +45,7 @@ class ReadArguments:
 
 
 def make_history_tools(
-    conversations: Conversations, *, session_id: SessionId | None = None, input_seq: int | None = None
+    conversations: AsyncSessionView, *, session_id: SessionId | None = None, input_seq: int | None = None
 ) -> tuple[Tool, ...]:
     """Make the tools of the history toolset for a question, which is message `input_seq` of the session."""
 

@@ -61,7 +61,6 @@ class ConversationMemory(Operations[AsyncRunner]):
 
     @operation
     def find_conflict(self, text: str, supersedes: Sequence[str] = ()) -> Work[MemoryConflict | None]:
-        """Return why a text should not be added in place of these memories; None if it may be."""
         clean = clean_memory(text, MAX_AGENT_MEMORY_CHARS)
 
         def run(tx: Transaction) -> MemoryConflict | None:

@@ -172,7 +172,6 @@ class BudgetMeter:
         self._has_notified = False
 
     async def hold(self, call: ModelCall) -> HeldCall:
-        """Hold what a call may cost at most; raises `BudgetExceeded` if that passes a limit."""
         holding = asyncio.create_task(self._hold_call(call), name="palaver-call-hold")
         try:
             return await asyncio.shield(holding)
@@ -352,12 +351,10 @@ class MeteredCall:
         self._has_ended = False
 
     async def settle(self, usage: TurnUsage | None, *, streamed_tokens: int = 0) -> None:
-        """Count what the call has used. Without usage: what was streamed (estimated), or else all that was held."""
         used = self._estimate_usage(streamed_tokens) if usage is None else _add_cost(usage, self._call.price)
         await self._end(lambda tx, now: self._settle(tx, used, now))
 
     async def release(self) -> None:
-        """Count nothing: the provider has refused the call before it sent the first byte."""
         await self._end(self._release)
 
     def _estimate_usage(self, streamed_tokens: int) -> TurnUsage:

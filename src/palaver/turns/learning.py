@@ -190,7 +190,6 @@ class LearnedMemories:
         self._now = now
 
     async def find_conflict(self, text: str, supersedes: Sequence[str]) -> MemoryConflict | None:
-        """Return why a text should not be added in place of these memories; None if it may be."""
         clean = clean_memory(text, MAX_AGENT_MEMORY_CHARS)
         others = [memory for memory in self._list_current() if memory.id not in supersedes]
         return await asyncio.to_thread(find_conflict, others, clean, self._max_memories)
@@ -223,7 +222,6 @@ class LearnedMemories:
         return self._make_memory(self._new[memory_id])
 
     async def recall(self, query: str, *, limit: int) -> Sequence[Memory]:
-        """Return memories of this audience with words of the query, or the newest ones if the query is empty."""
         return await asyncio.to_thread(find_best_matches, self._list_current(), query, limit)
 
     def store(self, tx: Transaction, audience_no: int, now: int) -> int:

@@ -160,7 +160,6 @@ class WebReader:
         return self._rules.search.provider is not None
 
     async def fetch_page(self, url: str, *, person: str = "") -> WebPage:
-        """Read a page for a person. Raises InvalidInput or ConnectionLost, with the end of a sentence about it."""
         try:
             async with (
                 self._slots.hold(person),
@@ -193,7 +192,6 @@ class WebReader:
         return await self._extractor.read(data, media_type, person=person)
 
     async def search(self, query: str, count: int, *, person: str = "") -> list[SearchResult]:
-        """Search the web for a person. Raises InvalidInput or ConnectionLost with a sentence."""
         request, provider = build_search_request(self._rules, query, count), self._rules.search.provider
         assert provider is not None  # noqa: S101  (building the request has checked it)
         headers = {**request.headers, "User-Agent": _HEADERS["User-Agent"], "Accept": "application/json"}
