@@ -24,7 +24,6 @@ from palaver.sessions import (
 from palaver.sessions.settings_table import SessionSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from palaver.agent.base import AgentInfo, ModelPrices
@@ -150,14 +149,6 @@ def describe_open_turns(context: CommandContext, row: SessionRow | None) -> str:
     if row is None or not turns.load_open(context.tx, row.no).is_busy:
         return ""
     return say("session.still_responding", " The agent is still responding there; nothing is lost.")
-
-
-def iterate_newest_messages(context: CommandContext, row: SessionRow) -> Iterator[Event]:
-    """Yield the visible messages of a session, the last one first."""
-    before: int | None = None
-    while page := events.list_messages(context.tx, row.no, before=before, limit=_PAGE_MESSAGES):
-        yield from reversed(page)
-        before = page[0].seq
 
 
 def describe_last_exchange(context: CommandContext, row: SessionRow) -> Text:

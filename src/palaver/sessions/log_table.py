@@ -176,6 +176,13 @@ def list_messages(
     return [event_from_row(row) for row in reversed(list(islice(newest, limit)))]
 
 
+def iterate_newest_messages(
+    tx: Transaction, session_no: int, *, first_seq: int = 0, before: int = END_OF_LOG, expected: int = 50
+) -> Iterator[Event]:
+    """Yield the visible messages from a seq on, before another one; the last one first, a few at a time."""
+    return map(event_from_row, _iter_newest_messages(tx, session_no, before, expected, first_seq=first_seq))
+
+
 def load_context(
     tx: Transaction, session_no: int, *, first_seq: int, up_to: int, max_messages: int = 2000
 ) -> tuple[list[Event], bool]:

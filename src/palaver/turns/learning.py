@@ -12,6 +12,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from palaver.agent.base import AgentRequest, ToolCall, UsageReport
@@ -64,13 +65,11 @@ if TYPE_CHECKING:
 
     from palaver.memory.learning_table import MemoryTurn
     from palaver.money.meter import BudgetMeter
-    from palaver.sessions.events import Event
     from palaver.sessions.message import Message
     from palaver.sessions.table import SessionRow
     from palaver.sessions.usage import TurnUsage
 
 
-_PAGE_MESSAGES = 100
 _MAX_READ_MESSAGES = 1000  # of people and of the agent; older ones are not looked at
 MAX_LEARNED_MEMORIES = 10  # in one turn
 TURN_TIMEOUT_SECONDS: Final = 60.0
@@ -131,8 +130,9 @@ def _iterate_statements(
     if row.session.start_reason is StartReason.FORK:
         after = max(after, memory_turns.find_copied_seq(tx, row.no))
     is_learner: dict[PersonId | None, bool] = {}
-    for event in _iterate_user_messages(tx, row.no, after, turn.up_to_seq):
-        if event.message is None:
+    newest = events.iterate_newest_messages(tx, row.no, first_seq=after + 1, before=turn.up_to_seq + 1)
+    for event in islice(newest, _MAX_READ_MESSAGES):
+        if event.message is None or event.message.role != "user":
             continue
         if not row.session.shared and event.person_id not in {None, turn.person_id}:
             continue  # an owner wrote in this person's conversation
@@ -142,20 +142,6 @@ def _iterate_statements(
         if not row.session.shared or is_learner[event.person_id]:
             author = event.message.author.name if event.message.author and row.session.shared else ""
             yield Statement(_get_written_text(event.message), author)
-
-
-def _iterate_user_messages(tx: Transaction, session_no: int, after: int, up_to: int) -> Iterator[Event]:
-    before, read_count = up_to + 1, 0
-    while read_count < _MAX_READ_MESSAGES:
-        page = events.list_messages(tx, session_no, before=before, limit=_PAGE_MESSAGES)
-        for event in reversed(page):
-            if event.seq <= after:
-                return
-            if event.message is not None and event.message.role == "user":
-                yield event
-        if len(page) < _PAGE_MESSAGES:
-            return
-        before, read_count = page[0].seq, read_count + len(page)
 
 
 def _get_written_text(message: Message) -> str:

@@ -23,7 +23,7 @@ from palaver.commands.command import (
     read_action,
     write_action,
 )
-from palaver.commands.context import CommandContext, find_event, iterate_newest_messages
+from palaver.commands.context import CommandContext, find_event
 from palaver.commands.reply_text import AGENT, YOU, count_messages, format_age, format_code, format_message, quote_text
 from palaver.core.errors import InvalidInput, NotAllowed, NothingToDo, NothingToUndo
 from palaver.core.texts import Text, join_texts, say, say_count
@@ -136,7 +136,7 @@ def _ask(context: CommandContext, row: SessionRow, message: Message, person_id: 
 
 
 def _find_last_question(context: CommandContext, row: SessionRow) -> Event | None:
-    messages = iterate_newest_messages(context, row)
+    messages = events.iterate_newest_messages(context.tx, row.no)
     return next((event for event in messages if event.message is not None and event.message.role == "user"), None)
 
 
