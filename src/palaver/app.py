@@ -90,24 +90,22 @@ def make_catalog(settings: Settings) -> PlatformCatalog:
     return InstalledPlatforms(settings.fixed_layers.environ)
 
 
-def make_editor(store: SessionStore, base: Settings, catalog: PlatformCatalog | None = None) -> SettingsEditor:
+def make_editor(store: SessionStore, base: Settings) -> SettingsEditor:
     """Build what changes the settings in a store."""
     from palaver.settings.agent_check import find_agent_problems
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.reader import SettingsReader
 
     reader = SettingsReader(store.engine, base)
-    return SettingsEditor(reader, store.clock, catalog or make_catalog(base), [find_agent_problems])
+    return SettingsEditor(reader, store.clock, make_catalog(base), [find_agent_problems])
 
 
-def make_live_settings(
-    gateway: Gateway, base: Settings, loaded: LoadedSettings | None = None, catalog: PlatformCatalog | None = None
-) -> LiveSettings:
+def make_live_settings(gateway: Gateway, base: Settings, loaded: LoadedSettings | None = None) -> LiveSettings:
     """Build what follows the settings and applies them to a gateway. The caller starts and stops it."""
     from palaver.settings.agent_check import choose_available_agent
     from palaver.settings.live_settings import LiveSettings
 
-    editor = make_editor(gateway.store, base, catalog)
+    editor = make_editor(gateway.store, base)
 
     async def apply(before: LoadedSettings, after: LoadedSettings) -> None:
         settings, agent = after.settings, gateway.agent

@@ -67,6 +67,11 @@ def _run_with_jobs(run: Callable[[JobAccess], Awaitable[T]]) -> T:
         return run_async(lambda: run(access))
 
 
+def _job_command(run: Callable[..., None]) -> click.Command:
+    """Make a command about one job, without other options."""
+    return jobs.command()(_job_argument(_all_option(json_option(run))))
+
+
 def _print_lines(lines: list[tuple[str, str]], *, err: bool = False) -> None:
     """Print labels and texts below each other; the texts may be of people."""
     for label, value in lines:
@@ -128,10 +133,7 @@ def _make_columns(*, with_person: bool) -> list[Column[JobSummary]]:
     ]
 
 
-@jobs.command()
-@_job_argument
-@_all_option
-@json_option
+@_job_command
 def show(job: str, everything: bool) -> None:
     """Show a job: when it runs, what it may cost, where it sends to.
 
@@ -179,10 +181,7 @@ def history(job: str, limit: int, everything: bool) -> None:
         _print_lines(descriptions.list_run_lines(each))
 
 
-@jobs.command()
-@_job_argument
-@_all_option
-@json_option
+@_job_command
 def pause(job: str, everything: bool) -> None:
     """Pause a job.
 
@@ -192,10 +191,7 @@ def pause(job: str, everything: bool) -> None:
     _print_details(details, f"Paused {lookup.quote(details.job.name)}.")
 
 
-@jobs.command()
-@_job_argument
-@_all_option
-@json_option
+@_job_command
 def resume(job: str, everything: bool) -> None:
     """Let a paused job run again.
 
@@ -209,10 +205,7 @@ def resume(job: str, everything: bool) -> None:
     _print_server_hint()
 
 
-@jobs.command()
-@_job_argument
-@_all_option
-@json_option
+@_job_command
 def run(job: str, everything: bool) -> None:
     """Run a job now, besides its schedule.
 
@@ -273,10 +266,7 @@ def confirm(job: str, everything: bool, yes: bool) -> None:
     _print_server_hint()
 
 
-@jobs.command()
-@_job_argument
-@_all_option
-@json_option
+@_job_command
 def reject(job: str, everything: bool) -> None:
     """Reject what the agent has proposed.
 

@@ -110,9 +110,9 @@ def load_current_settings() -> Settings:
 
 
 @contextmanager
-def open_view(settings: Settings | None = None) -> Iterator[SessionView]:
+def open_view() -> Iterator[SessionView]:
     """Open the store and yield the owner's view of it: everything, or with --mine only their own sessions."""
-    with open_store(settings or load_cli_settings()) as store:
+    with open_store(load_cli_settings()) as store:
         yield store.seen_by(store.get_owner().principal, everything=not wants_mine())
 
 

@@ -87,12 +87,5 @@ class TokenJson(TypedDict):
 
 
 def member_to_json(member: Member) -> MemberJson:
-    person, methods = member.person, member.sign_in_methods
-    return build_json(
-        MemberJson,
-        member,
-        **build_json(PersonJson, person),
-        chat_accounts=[build_json(ChatAccountJson, each) for each in member.chat_accounts],
-        sign_in_methods=None if methods is None else build_json(SignInMethodsJson, methods),
-        created_at=person.created_at,
-    )
+    person = member.person
+    return build_json(MemberJson, member, **build_json(PersonJson, person), created_at=person.created_at)

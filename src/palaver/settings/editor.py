@@ -99,7 +99,7 @@ class SettingsEditor:
         reader: SettingsReader,
         clock: Clock,
         catalog: PlatformCatalog,
-        checks: Sequence[FindProblems] = (),
+        checks: Sequence[FindProblems],
     ) -> None:
         self.reader = reader
         self._clock = clock

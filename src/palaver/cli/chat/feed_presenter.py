@@ -62,6 +62,17 @@ class AnswerEnd:
 
 DisplayItem = Piece | PersonMessage | Note | AnswerEnd
 
+
+class AnswerOutput:
+    """Shows an answer while it grows; this one shows nothing."""
+
+    def show(self, item: DisplayItem) -> None:
+        """Show the next item of the answer."""
+
+    def end(self) -> None:
+        """End the answer; the next item belongs to another one."""
+
+
 ANSWER_RESTARTED_TEXT = "Palaver was restarted. The answer starts over."
 
 

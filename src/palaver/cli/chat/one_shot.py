@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import click
 
 from palaver.cli.chat.chat_options import ChatMode, ChatOptions
-from palaver.cli.chat.feed_presenter import DisplayItem, FeedPresenter, Note
+from palaver.cli.chat.feed_presenter import AnswerOutput, DisplayItem, FeedPresenter, Note
 from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRejected, get_exit_code, print_error
 from palaver.cli.output import clean_line, clean_text, format_duration, has_escape_codes, print_json
 from palaver.core.errors import PalaverError, StoreClosed, StoreError
@@ -53,18 +53,6 @@ class Answer:
                 )
             case "rejected":
                 raise MessageRejected(self.error or "", session_id=self.session_id)
-
-
-class AnswerOutput(Protocol):
-    """Shows an answer while it grows."""
-
-    def show(self, item: DisplayItem) -> None:
-        """Show the next item of the answer."""
-        ...
-
-    def end(self) -> None:
-        """End the answer; the next item belongs to another one."""
-        ...
 
 
 class OneShot:
@@ -168,7 +156,7 @@ class _AnswerCollector:
 # ---- outputs -----------------------------------------------------------------------------------------------
 
 
-class PlainOutput:
+class PlainOutput(AnswerOutput):
     """Writes the text of an answer to stdout, and tool calls and notices to stderr unless `quiet`."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -177,7 +165,6 @@ class PlainOutput:
         self._starts_paragraph = False  # the next text starts a new paragraph
 
     def show(self, item: DisplayItem) -> None:
-        """Write the next item of the answer."""
         match item:
             case Piece(PieceKind.TEXT, text):
                 self._write_text(text)
@@ -190,7 +177,6 @@ class PlainOutput:
                 self._write_notice(clean_text(text))
 
     def end(self) -> None:
-        """End the last line of the answer."""
         if self._last_text and not self._last_text.endswith("\n"):
             click.echo()
         self._last_text, self._starts_paragraph = "", False
@@ -211,20 +197,9 @@ class PlainOutput:
             click.echo(text, err=True)
 
 
-class NullOutput:
-    """Shows nothing: with --json the whole answer is printed at the end."""
-
-    def show(self, item: DisplayItem) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
 def choose_output(options: ChatOptions) -> AnswerOutput:
-    """Choose how answers are shown."""
-    if options.as_json:
-        return NullOutput()
+    if options.as_json:  # the whole answer is printed at the end
+        return AnswerOutput()
     if options.mode is ChatMode.SCREEN or (options.mode is ChatMode.ONE_SHOT and has_escape_codes()):
         from palaver.cli.chat.renderer import LiveRenderer
 

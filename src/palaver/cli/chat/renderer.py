@@ -20,7 +20,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from palaver.cli.chat.answer_blocks import AnswerBlocks, Block, ReasoningBlock, TextBlock, ToolBlock
-from palaver.cli.chat.feed_presenter import AnswerEnd, DisplayItem, Note, PersonMessage
+from palaver.cli.chat.feed_presenter import AnswerEnd, AnswerOutput, DisplayItem, Note, PersonMessage
 from palaver.cli.output import clean_line, clean_text, format_count, format_duration, get_display_width, truncate_text
 from palaver.sessions.draft import Piece
 
@@ -175,7 +175,7 @@ def format_usage(session: Session) -> list[str]:
 # One answer on a terminal: finished blocks are printed once, the tail is redrawn in place as it grows.
 
 
-class LiveRenderer:
+class LiveRenderer(AnswerOutput):
     """Shows a growing answer as Markdown; with `quiet` only its text."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -187,7 +187,6 @@ class LiveRenderer:
         self._has_printed = False
 
     def show(self, item: DisplayItem) -> None:
-        """Show the next item of the answer."""
         match item:
             case Piece():
                 self._print_blocks(self._blocks.add(item))

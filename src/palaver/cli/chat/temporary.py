@@ -11,8 +11,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta
-from palaver.cli.chat.feed_presenter import Note
-from palaver.cli.chat.one_shot import Answer, AnswerOutput, print_answer_json
+from palaver.cli.chat.feed_presenter import AnswerOutput, Note
+from palaver.cli.chat.one_shot import Answer, print_answer_json
 from palaver.cli.output import print_hint
 from palaver.core.errors import PalaverError
 from palaver.core.source import Platform

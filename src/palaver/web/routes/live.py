@@ -49,6 +49,7 @@ router = make_router("live", "/api")
 T = TypeVar("T")
 
 HEARTBEAT_SECONDS: Final = 15.0
+_RETRY_MILLISECONDS: Final = 1000
 _HEARTBEAT_COMMENT = b": heartbeat\n\n"
 _FOLLOW_PATTERN = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
 _MAX_OPEN_TURNS = 1001  # one running turn, and as many queued ones as `turns.max_queued` can allow
@@ -73,9 +74,9 @@ def encode_event(name: str, data: str, cursor: str | None = None) -> bytes:
     return f"{id_line}event: {name}\ndata: {data}\n\n".encode()
 
 
-def encode_stream_start(cursor: str, *, retry_ms: int = 1000) -> bytes:
+def encode_stream_start(cursor: str) -> bytes:
     """Encode the start of a stream: how soon to reconnect after a lost connection, and from which position."""
-    return f"retry: {retry_ms}\nid: {cursor}\n\n".encode()
+    return f"retry: {_RETRY_MILLISECONDS}\nid: {cursor}\n\n".encode()
 
 
 class EventStream(Response):

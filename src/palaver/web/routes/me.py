@@ -85,17 +85,14 @@ class StorageJson(TypedDict):
 async def get_me(caller: Caller, state: State) -> MeJson:
     """Get your account, the server's version and the agent that answers."""
     progress = await state.accounts.load_progress(caller.person.id)
-    is_owner = caller.person.role is Role.OWNER
-    agent = state.gateway.agent
-    return MeJson(
-        person=build_json(PersonJson, caller.person),
-        sign_in_methods=build_json(SignInMethodsJson, progress.sign_in_methods),
-        needs_welcome=progress.needs_welcome,
+    return build_json(
+        MeJson,
+        progress,
+        person=caller.person,
         version=__version__,
-        command=format_command(hide_folders=not is_owner),
-        agent=AgentJson(model=agent.model, description=agent.description),
+        command=format_command(hide_folders=caller.person.role is not Role.OWNER),
+        agent=state.gateway.agent,
         server_timezone=state.gateway.store.config.timezone,
-        skipped_steps=list(progress.skipped_steps),
     )
 
 
