@@ -173,8 +173,11 @@ class EmailAdapter(Adapter):
         recipients = split_addresses(message.address.chat_id)
         if recipients is None:
             raise TargetUnreachable(
-                f"{message.address.chat_id[:100]!r} is not an e-mail address. Write it like ada@example.org, or "
-                "several with commas."
+                say(
+                    "email.bad_recipient",
+                    "{address} is not an e-mail address. Write it like ada@example.org, or several with commas.",
+                    address=repr(message.address.chat_id[:100]),
+                )
             )
         head = await self._make_head(message, recipients)
         mail = await self._build(head, message)
@@ -272,11 +275,23 @@ class EmailAdapter(Adapter):
 
 async def _read_file(file: OutgoingFile) -> bytes:
     if file.size > MAX_FILE_BYTES:
-        raise SendRejected(f"The file is larger than {MAX_FILE_BYTES // 1_000_000} MB, which most mail servers refuse.")
+        raise SendRejected(
+            say(
+                "email.file_too_large",
+                "The file is larger than {limit} MB, which most mail servers refuse.",
+                limit=MAX_FILE_BYTES // 1_000_000,
+            )
+        )
     data = bytearray()
     async with contextlib.aclosing(file.read()) as chunks:  # type: ignore[type-var]
         async for chunk in chunks:
             data += chunk
             if len(data) > MAX_FILE_BYTES:
-                raise SendRejected(f"The file is larger than {MAX_FILE_BYTES // 1_000_000} MB.")
+                raise SendRejected(
+                    say(
+                        "email.file_too_large",
+                        "The file is larger than {limit} MB, which most mail servers refuse.",
+                        limit=MAX_FILE_BYTES // 1_000_000,
+                    )
+                )
     return bytes(data)

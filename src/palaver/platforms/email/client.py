@@ -294,7 +294,14 @@ class MailClient:
         except aiosmtplib.SMTPDataError as error:
             raise classify_refusal(error.code, error.message, host) from None
         except (aiosmtplib.SMTPException, OSError) as error:
-            raise SendUncertain(f"{host} did not say whether it has taken the mail ({type(error).__name__}).") from None
+            raise SendUncertain(
+                say(
+                    "email.not_confirmed",
+                    "{host} did not say whether it has taken the mail ({error}).",
+                    host=host,
+                    error=type(error).__name__,
+                )
+            ) from None
 
 
 async def _quit(smtp: aiosmtplib.SMTP) -> None:
@@ -306,7 +313,9 @@ async def _quit(smtp: aiosmtplib.SMTP) -> None:
 def _make_connect_error(error: Exception, host: str) -> DeliveryError:
     if isinstance(error, aiosmtplib.SMTPAuthenticationError) and error.code >= 500:
         return SendRetryable(
-            f"{host} refuses the user name or the password.", retry_after=REFUSED_SEND_SECONDS, whole_account=True
+            say("email.refuses_password", "{host} refuses the user name or the password.", host=host),
+            retry_after=REFUSED_SEND_SECONDS,
+            whole_account=True,
         )
     if isinstance(error, aiosmtplib.SMTPResponseException):
         answer = f"{host} has answered with {error.code}: {clean_line(error.message)[:200]}"

@@ -254,8 +254,11 @@ class MatrixAdapter(Adapter):
             is_encrypted = await self._client.fetch_state(room_id, "m.room.encryption") is not None
         if is_encrypted and self._encryption is None:
             raise SendRejected(
-                "This room is encrypted, and encryption is not set up. Run: pip install 'palaver[matrix-encryption]', "
-                "and set encryption to true for this account."
+                say(
+                    "matrix.room_encrypted",
+                    "This room is encrypted, and encryption is not set up. Run: pip install"
+                    " 'palaver[matrix-encryption]', and set encryption to true for this account.",
+                )
             )
         return is_encrypted
 

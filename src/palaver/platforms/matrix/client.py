@@ -284,11 +284,15 @@ def to_delivery_error(error: RequestError) -> DeliveryError:
         return SendUncertain(broke) if error.may_have_arrived else SendRetryable(_describe_outage(error))
     if error.is_rate_limit:
         return SendRetryable(
-            "The homeserver asks us to send more slowly.", retry_after=error.retry_after, whole_account=True
+            say("matrix.asks_slower", "The homeserver asks us to send more slowly."),
+            retry_after=error.retry_after,
+            whole_account=True,
         )
     if error.is_bad_token:
         return SendRetryable(
-            "The homeserver no longer accepts the access token.", retry_after=TOKEN_RETRY_SECONDS, whole_account=True
+            say("matrix.token_no_longer_accepted", "The homeserver no longer accepts the access token."),
+            retry_after=TOKEN_RETRY_SECONDS,
+            whole_account=True,
         )
     if error.may_have_arrived:
         return SendUncertain(_describe_outage(error))

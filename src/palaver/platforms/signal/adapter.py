@@ -358,7 +358,9 @@ class SignalAdapter(Adapter):
         if message.is_preview and count >= MAX_PREVIEW_EDITS:
             return
         if count >= MAX_EDITS:
-            raise SendRejected(f"Signal allows {MAX_EDITS} edits of a message.")
+            raise SendRejected(
+                say("signal.too_many_edits", "Signal allows {limit} edits of a message.", limit=MAX_EDITS)
+            )
         parameters = self._build_target(message.address) | MessageBody.from_json(message.body).build_parameters()
         parameters["editTimestamp"] = state.find_latest(ref).timestamp
         result = await self._deliver("send", parameters, is_repeatable=True)
@@ -423,7 +425,7 @@ class SignalAdapter(Adapter):
         """Make a request about a chat; raises a DeliveryError."""
         process = self._process
         if process is None:
-            raise SendRetryable("Signal is not connected.")
+            raise SendRetryable(say("signal.not_connected", "Signal is not connected."))
         try:
             return await process.request(method, parameters, key=key, seconds=seconds)
         except RequestNotSent as error:

@@ -141,18 +141,26 @@ def make_delivery_error(error: RpcError, command: str) -> DeliveryError:
         return _make_rate_limit_error(error.results, command)
     if error.code == UNTRUSTED_KEY_ERROR or kinds == {"IDENTITY_FAILURE"}:
         return SendRejected(
-            "The safety number of this person has changed, so Signal holds the message back. Compare the safety number "
-            f"with them. Then stop Palaver, run `{command} trust --verified-safety-number NUMBER PERSON`, start "
-            "Palaver and send it again."
+            say(
+                "signal.safety_number_changed",
+                "The safety number of this person has changed, so Signal holds the message back. Compare the"
+                " safety number with them. Then stop Palaver, run `{command} trust --verified-safety-number"
+                " NUMBER PERSON`, start Palaver and send it again.",
+                command=command,
+            )
         )
     if kinds == {"UNREGISTERED_FAILURE"} or _UNKNOWN_CHAT.search(error.message):
         return TargetUnreachable(
-            "This person is no longer on Signal, or the account is no longer in this group.",
+            say("signal.person_gone", "This person is no longer on Signal, or the account is no longer in this group."),
         )
     if kinds == {"INVALID_PRE_KEY_FAILURE"}:
-        return SendRejected("The keys of this person's device are not valid. Ask them to open Signal once.")
+        return SendRejected(
+            say("signal.bad_keys", "The keys of this person's device are not valid. Ask them to open Signal once.")
+        )
     if "NETWORK_FAILURE" in kinds:
-        return SendUncertain("The connection to Signal broke while the message was being sent.")
+        return SendUncertain(
+            say("signal.connection_broke", "The connection to Signal broke while the message was being sent.")
+        )
     return _make_other_error(error)
 
 
@@ -189,10 +197,15 @@ def _make_rate_limit_error(results: Sequence[Mapping[str, Any]], command: str) -
             whole_account=True,
         )
     return SendRetryable(
-        "Signal asks for proof that a person uses this account. Open "
-        "https://signalcaptchas.org/challenge/generate.html, solve the captcha and copy the address of the link `Open "
-        f"Signal`. Then stop Palaver, run `{command} submitRateLimitChallenge --challenge {token} --captcha 'ADDRESS'` "
-        "and start Palaver. The message is then sent within an hour.",
+        say(
+            "signal.captcha",
+            "Signal asks for proof that a person uses this account. Open"
+            " https://signalcaptchas.org/challenge/generate.html, solve the captcha and copy the address of"
+            " the link `Open Signal`. Then stop Palaver, run `{command} submitRateLimitChallenge --challenge"
+            " {token} --captcha 'ADDRESS'` and start Palaver. The message is then sent within an hour.",
+            command=command,
+            token=token,
+        ),
         retry_after=CAPTCHA_RETRY_SECONDS,
     )
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.errors import SendRejected
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import say
 from palaver.platforms.common.inbound import list_items
 from palaver.sessions.inbound import (
     AnyUpdate,
@@ -76,8 +77,11 @@ def build_target(address: Address) -> dict[str, Any]:
         is_group = False
     if not is_group:
         raise SendRejected(
-            "This is not a chat on Signal: use a phone number such as +491701234567, the id of a person or the id of a "
-            "group."
+            say(
+                "signal.bad_chat",
+                "This is not a chat on Signal: use a phone number such as +491701234567, the id of a person or"
+                " the id of a group.",
+            )
         )
     return {"groupId": chat_id}
 

@@ -222,9 +222,17 @@ class SlackClient:
                 ticket["upload_url"], data=file.read(), headers=headers, timeout=timeout, proxy=self._web.proxy
             ) as response:
                 if response.status != 200:
-                    raise SendRetryable(f"Slack did not take the file: HTTP status {response.status}.")
+                    raise SendRetryable(
+                        say(
+                            "slack.file_not_taken",
+                            "Slack did not take the file: HTTP status {status}.",
+                            status=str(response.status),
+                        )
+                    )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise SendRetryable(f"The upload to Slack broke off ({type(error).__name__}).") from error
+            raise SendRetryable(
+                say("slack.upload_broke", "The upload to Slack broke off ({error}).", error=type(error).__name__)
+            ) from error
         return str(ticket["file_id"])
 
     async def share_file(self, address: Address, file_id: str, title: str) -> str | None:

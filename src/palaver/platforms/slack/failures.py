@@ -82,11 +82,12 @@ class SlackUnreachable(RequestFailed):
 
     def __init__(self, reason: str, *, may_have_arrived: bool) -> None:
         super().__init__(reason, may_have_arrived=may_have_arrived)
-        self.outage_text = (
-            f"Slack can't be reached right now: {reason}."
-            if may_have_arrived
-            else f"Slack can't be reached. Check the network connection of this machine ({reason})."
-        )
+        if not may_have_arrived:
+            self.outage_text = say(
+                "slack.unreachable",
+                "Slack can't be reached. Check the network connection of this machine ({reason}).",
+                reason=reason,
+            )
 
 
 class ApiRefusal(Refusal):
@@ -95,7 +96,6 @@ class ApiRefusal(Refusal):
     def __init__(self, code: str, status: int = 200, *, retry_after: float | None = None, needed: str = "") -> None:
         self.reason = code or f"HTTP status {status}"
         super().__init__(self.reason)
-        self.outage_text = f"Slack can't be reached right now: {self.reason}."
         self.code = code  # empty: the answer is not one of Slack's, but of something in between
         self.needed = needed  # the scope that is missing
         self.may_have_arrived = status >= 500 or code in _UNCERTAIN or (not code and status < 400)

@@ -347,7 +347,13 @@ def _check_address(address: Address) -> None:
     is_name = address.chat_id.startswith("@")  # of a public channel or group
     for part in ("0" if is_name else address.chat_id, address.thread_id or "0"):
         if not part.removeprefix("-").isdecimal():
-            raise SendRejected(f"{address} is not a chat on Telegram: its id is a number, such as -1001234567890.")
+            raise SendRejected(
+                say(
+                    "telegram.bad_chat",
+                    "{address} is not a chat on Telegram: its id is a number, such as -1001234567890.",
+                    address=str(address),
+                )
+            )
 
 
 def _is_content_refused(error: DeliveryError) -> bool:

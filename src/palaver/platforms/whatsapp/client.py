@@ -304,7 +304,9 @@ class GraphClient:
         try:
             return str(answer["messages"][0]["id"])
         except (KeyError, IndexError, TypeError):
-            raise SendUncertain("WhatsApp did not say whether it has taken the message.") from None
+            raise SendUncertain(
+                say("whatsapp.not_confirmed", "WhatsApp did not say whether it has taken the message.")
+            ) from None
 
     async def call(self, request: JSON) -> None:
         """Make a request that does no harm when it is repeated, such as a reaction. Raises a DeliveryError."""
@@ -332,7 +334,13 @@ class GraphClient:
         except GraphRefusal as refusal:
             raise make_delivery_error(refusal, is_repeatable=True) from None
         except (httpx2.RequestError, TimeoutError, KeyError) as error:
-            raise SendRetryable(f"The file could not be uploaded to WhatsApp ({type(error).__name__}).") from None
+            raise SendRetryable(
+                say(
+                    "whatsapp.upload_failed",
+                    "The file could not be uploaded to WhatsApp ({error}).",
+                    error=type(error).__name__,
+                )
+            ) from None
 
     async def _deliver(self, message: JSON, *, is_repeatable: bool) -> JSON:
         path = f"{self._settings.phone_number_id}/messages"

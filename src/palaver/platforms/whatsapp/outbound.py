@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import SendRejected, TargetUnreachable
+from palaver.core.texts import say
 from palaver.platforms.whatsapp.inbound import is_bsuid, is_number
 from palaver.platforms.whatsapp.manifest import MAX_DOCUMENT_BYTES
 
@@ -53,7 +54,12 @@ def build_address(chat_id: str) -> JSON:
         return {"to": chat_id}
     if is_bsuid(chat_id):
         return {"recipient": chat_id}
-    raise TargetUnreachable("This person's number belongs to another person now, and no other address is known.")
+    raise TargetUnreachable(
+        say(
+            "whatsapp.number_of_other",
+            "This person's number belongs to another person now, and no other address is known.",
+        )
+    )
 
 
 def build_text(message: OutgoingMessage) -> JSON:
@@ -113,9 +119,23 @@ def choose_media(file: OutgoingFile) -> tuple[str, str]:
     elif media_type.startswith("text/") or media_type in _TEXT_TYPES:
         kind, limit, media_type = "document", MAX_DOCUMENT_BYTES, "text/plain"
     else:
-        raise SendRejected(f"WhatsApp takes no files of the type {media_type}, so {file.name} was not sent.")
+        raise SendRejected(
+            say(
+                "whatsapp.wrong_file_type",
+                "WhatsApp takes no files of the type {type}, so {name} was not sent.",
+                type=media_type,
+                name=file.name,
+            )
+        )
     if file.size > limit:
-        raise SendRejected(f"{file.name} is too large: WhatsApp takes up to {limit // 1024 // 1024} MB of this type.")
+        raise SendRejected(
+            say(
+                "whatsapp.file_too_large",
+                "{name} is too large: WhatsApp takes up to {limit} MB of this type.",
+                name=file.name,
+                limit=limit // 1024 // 1024,
+            )
+        )
     return kind, media_type
 
 

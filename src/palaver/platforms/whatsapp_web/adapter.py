@@ -335,7 +335,7 @@ class WhatsAppWebAdapter(Adapter):
 
     def _get_connected_child(self) -> ChildProcess:
         if self._child is None or not self._is_connected:
-            raise SendRetryable("WhatsApp is not connected.")
+            raise SendRetryable(say("whatsapp_web.offline", "WhatsApp is not connected."))
         return self._child
 
     async def _deliver(

@@ -31,8 +31,12 @@ def parse_address(address: Address) -> str:
     jid = expand_jid(address.chat_id)
     if jid is None:
         raise TargetUnreachable(
-            f"{address.chat_id!r} is no chat on WhatsApp. Use a number with its country code, such as 4917012345678, "
-            "or the id of a group, which ends with @g.us."
+            say(
+                "whatsapp_web.bad_chat",
+                "{id} is no chat on WhatsApp. Use a number with its country code, such as"
+                " 4917012345678, or the id of a group, which ends with @g.us.",
+                id=repr(address.chat_id),
+            )
         )
     return jid
 

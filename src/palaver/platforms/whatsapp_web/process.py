@@ -288,7 +288,7 @@ class FileExchange:
             async for chunk in file.read():
                 size += len(chunk)
                 if size > MAX_FILE_BYTES:
-                    raise SendRejected("The file is too large for WhatsApp.")
+                    raise SendRejected(say("whatsapp_web.file_too_large", "The file is too large for WhatsApp."))
                 await asyncio.to_thread(target.write, chunk)
 
     async def download(self, child: ChildProcess, media: Mapping[str, Any]) -> AsyncIterator[bytes]:
