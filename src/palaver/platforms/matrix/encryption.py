@@ -82,12 +82,12 @@ class RoomEncryption:
         """Take over the keys that a sync has brought; return whether messages may have become readable."""
         has_keys = False
         for event in read_events(sync.get("to_device")):
-            if event.get("type") == "m.room.encrypted" and read_object(event.get("content")):
+            if event.get("type") == "m.room.encrypted" and read_object(event, "content"):
                 has_keys |= self._receive_key(event)
-        changed = read_object(sync.get("device_lists")).get("changed")
+        changed = read_object(sync, "device_lists").get("changed")
         if isinstance(changed, list):
             self._machine.add_changed_users(self._machine.tracked_users.intersection(changed))
-        count = read_object(sync.get("device_one_time_keys_count")).get("signed_curve25519")
+        count = read_object(sync, "device_one_time_keys_count").get("signed_curve25519")
         self._machine.uploaded_key_count = count if isinstance(count, int) else 0
         return has_keys
 
@@ -116,7 +116,7 @@ class RoomEncryption:
     async def _exchange_keys(self) -> None:
         if self._machine.should_upload_keys:
             answer = await self._client.request("POST", f"{API}/keys/upload", body=self._machine.share_keys())
-            count = read_object(answer.get("one_time_key_counts")).get("signed_curve25519")
+            count = read_object(answer, "one_time_key_counts").get("signed_curve25519")
             self._machine.handle_response(KeysUploadResponse(0, count if isinstance(count, int) else 0))
         await self._query_keys()
         if self._machine.wedged_devices:
@@ -247,7 +247,7 @@ class SigningKey:
         """Return a JSON object with our signature beside those that it has."""
         signed = {name: value for name, value in content.items() if name not in {"signatures", "unsigned"}}
         canonical = json.dumps(signed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        signatures = {user: dict(values) for user, values in read_object(content.get("signatures")).items()}
+        signatures = {user: dict(values) for user, values in read_object(content, "signatures").items()}
         signatures.setdefault(user_id, {})[f"ed25519:{self.public}"] = _encode(self._private.sign(canonical.encode()))
         return {**signed, "signatures": signatures}
 
@@ -260,10 +260,10 @@ async def sign_own_device(client: MatrixClient, device_id: str, folder: Path, pa
     """
     user_id = client.user_id
     answer = await client.request("POST", f"{API}/keys/query", body={"device_keys": {user_id: []}})
-    device = read_object(read_object(read_object(answer.get("device_keys")).get(user_id)).get(device_id))
+    device = read_object(answer, "device_keys", user_id, device_id)
     master = _read_public_key(answer, "master_keys", user_id)
     self_signing = _read_public_key(answer, "self_signing_keys", user_id)
-    signatures = read_object(read_object(device.get("signatures")).get(user_id))
+    signatures = read_object(device, "signatures", user_id)
     if self_signing is not None and f"ed25519:{self_signing}" in signatures:
         return None
     keys = _load_keys(folder)
@@ -279,7 +279,7 @@ async def sign_own_device(client: MatrixClient, device_id: str, folder: Path, pa
 
 
 def _read_public_key(answer: JsonObject, section: str, user_id: str) -> str | None:
-    keys = read_object(read_object(read_object(answer.get(section)).get(user_id)).get("keys"))
+    keys = read_object(answer, section, user_id, "keys")
     return next((str(value) for value in keys.values()), None)
 
 

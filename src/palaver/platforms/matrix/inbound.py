@@ -37,8 +37,10 @@ _MEDIA_URL = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]+)/([A-Za-z0-9_-]+)")
 _PERSON_LINK = re.compile(r"https://matrix\.to/#/(@[^\"'<>\s?]+|%40[^\"'<>\s?]+)", re.IGNORECASE)
 
 
-def read_object(value: object) -> JsonObject:
-    """Return a JSON object; an empty one for anything else, because other people write what events contain."""
+def read_object(value: object, *path: str) -> JsonObject:
+    """Return a JSON object, or one inside of it; an empty one for anything else: others write what events contain."""
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
@@ -93,7 +95,7 @@ class Room:
         """Take over a state event; other events say nothing about the room."""
         if "state_key" not in event:
             return
-        content = read_object(event.get("content"))
+        content = read_object(event, "content")
         match event.get("type"):
             case "m.room.name":
                 self.name = read_text(content.get("name"))
@@ -132,7 +134,7 @@ class RoomDirectory:
         """Read which rooms are marked as direct chats."""
         for event in read_events(sync.get("account_data")):
             if event.get("type") == "m.direct":
-                lists = read_object(event.get("content")).values()
+                lists = read_object(event, "content").values()
                 self._direct = frozenset(room for rooms in lists if isinstance(rooms, list) for room in map(str, rooms))
                 for room in self._rooms.values():
                     room.is_marked_direct = room.room_id in self._direct
@@ -192,7 +194,7 @@ def describe_event(event: JsonObject) -> SeenEvent | None:
     sender = read_text(event.get("sender"))
     if not sender:
         return None
-    content = read_object(event.get("content"))
+    content = read_object(event, "content")
     if event.get("type") == "m.reaction":
         relation = _get_relation(event)
         return SeenEvent(sender, "", read_text(relation.get("event_id")), read_text(relation.get("key")) or "")
@@ -212,7 +214,7 @@ def read_event(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str,
         case "m.room.member":
             return _read_member(event, room, reader)
         case "m.room.tombstone":
-            replacement = read_text(read_object(event.get("content")).get("replacement_room"))
+            replacement = read_text(read_object(event, "content").get("replacement_room"))
             return ChatMoved(source=build_source(room), new_chat_id=replacement) if replacement else None
         case _ if sender == reader.own_user_id:
             pass
@@ -244,14 +246,14 @@ def build_source(room: Room, user_id: str | None = None, thread_id: str | None =
 
 
 def _get_relation(event: JsonObject) -> JsonObject:
-    return read_object(read_object(event.get("content")).get("m.relates_to"))
+    return read_object(event, "content", "m.relates_to")
 
 
 def _find_replied_id(relation: JsonObject) -> str | None:
     """Return the event that this one replies to. In a thread, clients without threads get a reply that is none."""
     if relation.get("rel_type") == "m.thread" and relation.get("is_falling_back") is True:
         return None
-    return read_text(read_object(relation.get("m.in_reply_to")).get("event_id"))
+    return read_text(read_object(relation, "m.in_reply_to").get("event_id"))
 
 
 def _strip_reply_fallback(body: str, relation: JsonObject) -> str:
@@ -282,7 +284,7 @@ def _strip_mention(text: str, reader: Reader) -> str:
 
 
 def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str, SeenEvent]) -> Inbound | None:
-    content, relation, sender = read_object(event.get("content")), _get_relation(event), str(event["sender"])
+    content, relation, sender = read_object(event, "content"), _get_relation(event), str(event["sender"])
     message_type = "m.image" if event.get("type") == "m.sticker" else content.get("msgtype")
     if message_type in IGNORED_MESSAGE_TYPES or not isinstance(message_type, str):
         return None
@@ -313,7 +315,7 @@ def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[s
 
 
 def _read_text_of(content: JsonObject, message_type: str, sender: str, room: Room) -> str:
-    body = _strip_reply_fallback(read_text(content.get("body")) or "", read_object(content.get("m.relates_to")))
+    body = _strip_reply_fallback(read_text(content.get("body")) or "", read_object(content, "m.relates_to"))
     if message_type in FILE_TYPES:  # the body is a caption only beside a file name
         return body if body != (read_text(content.get("filename")) or body) else ""
     if message_type == "m.emote":
@@ -325,7 +327,7 @@ def _read_files(content: JsonObject, reader: Reader) -> tuple[InboundFile, ...]:
     reference = read_file_reference(content)
     if reference is None:
         return ()
-    media_type = read_text(read_object(content.get("info")).get("mimetype"))
+    media_type = read_text(read_object(content, "info").get("mimetype"))
     return (
         InboundFile(
             read_text(content.get("filename")) or read_text(content.get("body")),
@@ -339,17 +341,17 @@ def _read_files(content: JsonObject, reader: Reader) -> tuple[InboundFile, ...]:
 
 def read_file_reference(content: JsonObject) -> FileReference | None:
     """Return where the file of a message is; None if the message does not say so in a valid way."""
-    encrypted = read_object(content.get("file"))
+    encrypted = read_object(content, "file")
     found = _MEDIA_URL.fullmatch(read_text(encrypted.get("url") or content.get("url")) or "")
     if not found:
         return None
-    size = read_object(content.get("info")).get("size")
+    size = read_object(content, "info").get("size")
     keys: dict[str, Any] | None = None
     if encrypted:
         keys = {
-            "key": read_object(encrypted.get("key")).get("k"),
+            "key": read_object(encrypted, "key").get("k"),
             "iv": encrypted.get("iv"),
-            "sha256": read_object(encrypted.get("hashes")).get("sha256"),
+            "sha256": read_object(encrypted, "hashes").get("sha256"),
         }
         if not all(map(read_text, keys.values())):
             return None
@@ -371,8 +373,8 @@ def _read_replied(
 
 
 def _read_edit(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str, SeenEvent]) -> MessageEdited | None:
-    content, sender = read_object(event.get("content")), str(event["sender"])
-    new_content = read_object(content.get("m.new_content"))
+    content, sender = read_object(event, "content"), str(event["sender"])
+    new_content = read_object(content, "m.new_content")
     original_id = read_text(_get_relation(event).get("event_id"))
     original = seen.get(original_id) if original_id else None
     message_type = new_content.get("msgtype")
@@ -394,7 +396,7 @@ def _read_redaction(
     event: JsonObject, room: Room, seen: Mapping[str, SeenEvent]
 ) -> MessageDeleted | MessageReaction | None:
     # Room versions before 11 have it beside the content.
-    redacted_id = read_text(read_object(event.get("content")).get("redacts")) or read_text(event.get("redacts"))
+    redacted_id = read_text(read_object(event, "content").get("redacts")) or read_text(event.get("redacts"))
     if not redacted_id:
         return None
     redacted = seen.get(redacted_id)
@@ -418,9 +420,8 @@ def _read_reaction(event: JsonObject, room: Room) -> MessageReaction | None:
 
 def _read_member(event: JsonObject, room: Room, reader: Reader) -> MembersChanged | None:
     user_id = read_text(event.get("state_key"))
-    content = read_object(event.get("content"))
-    unsigned = read_object(event.get("unsigned"))
-    previous = read_object(unsigned.get("prev_content"))
+    content = read_object(event, "content")
+    previous = read_object(event, "unsigned", "prev_content")
     was_joined, is_joined = previous.get("membership") == "join", content.get("membership") == "join"
     if not user_id or was_joined == is_joined:
         return None  # a new name or picture, an invitation

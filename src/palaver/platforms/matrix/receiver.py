@@ -130,8 +130,8 @@ def find_invitation(events: Sequence[JsonObject], own_user_id: str) -> int | Non
     invited = _find_last(events if joined is None else events[:joined], own_user_id, "invite")
     if invited is not None or joined is None:
         return invited
-    was_invited = read_object(read_object(events[joined].get("unsigned")).get("prev_content"))
-    return None if was_invited.get("membership") == "invite" else joined
+    before = read_object(events[joined], "unsigned", "prev_content").get("membership")
+    return None if before == "invite" else joined
 
 
 def _find_last(events: Sequence[JsonObject], own_user_id: str, membership: str) -> int | None:
@@ -139,8 +139,8 @@ def _find_last(events: Sequence[JsonObject], own_user_id: str, membership: str) 
     for index in range(len(events) - 1, -1, -1):
         event = events[index]
         if event.get("type") == "m.room.member" and event.get("state_key") == own_user_id:
-            previous = read_object(read_object(event.get("unsigned")).get("prev_content")).get("membership")
-            if previous != membership == read_object(event.get("content")).get("membership"):
+            previous = read_object(event, "unsigned", "prev_content").get("membership")
+            if previous != membership == read_object(event, "content").get("membership"):
                 return index
     return None
 
@@ -206,7 +206,7 @@ class Receiver:
         position = await self._link.load_cursor()
         snapshot = await self._client.sync(None, sync_filter=build_snapshot_filter(), wait=False)
         self._rooms.apply_account_data(snapshot)
-        for room_id, joined in read_object(read_object(snapshot.get("rooms")).get("join")).items():
+        for room_id, joined in read_object(snapshot, "rooms", "join").items():
             room = self._rooms.apply_joined(room_id, read_object(joined))
             for event in read_events(read_object(joined).get("timeline")):
                 room.apply_state(event)
@@ -229,10 +229,9 @@ class Receiver:
         updates: list[AnyUpdate] = []
         if self._encryption is not None and self._encryption.receive(batch):
             updates += await self._read_waiting()
-        rooms = read_object(batch.get("rooms"))
-        for room_id, joined in read_object(rooms.get("join")).items():
+        for room_id, joined in read_object(batch, "rooms", "join").items():
             updates += await self._read_joined(room_id, read_object(joined), position)
-        for room_id, left in read_object(rooms.get("leave")).items():
+        for room_id, left in read_object(batch, "rooms", "leave").items():
             if (room := self._rooms.get(room_id)) is not None:
                 updates += await self._read_timeline(room, read_events(read_object(left).get("timeline")))
                 self._rooms.remove(room_id)
@@ -263,7 +262,7 @@ class Receiver:
     async def _read_joined(self, room_id: str, joined: JsonObject, position: str) -> list[AnyUpdate]:
         was_known = self._rooms.get(room_id) is not None
         room = self._rooms.apply_joined(room_id, joined)
-        timeline = read_object(joined.get("timeline"))
+        timeline = read_object(joined, "timeline")
         events, state = read_events(timeline), read_events(joined.get("state"))
         own_user_id = self._reader.own_user_id
         is_new = not was_known or _find_last([*state, *events], own_user_id, "join") is not None
@@ -340,7 +339,7 @@ class Receiver:
 
     async def _confirm_own(self, event: JsonObject) -> None:
         """Report the echo of a message that this device has sent."""
-        transaction = read_text(read_object(event.get("unsigned")).get("transaction_id"))
+        transaction = read_text(read_object(event, "unsigned").get("transaction_id"))
         event_id = read_text(event.get("event_id"))
         is_own = event.get("sender") == self._reader.own_user_id
         if is_own and transaction and event_id and not transaction.startswith(OWN_TRANSACTION_PREFIX):
@@ -377,7 +376,7 @@ class Receiver:
 
     def _join_invited(self, sync: JsonObject) -> None:
         """Accept invitations. Who may talk to the agent is decided when a person writes."""
-        for room_id, invited in read_object(read_object(sync.get("rooms")).get("invite")).items():
+        for room_id, invited in read_object(sync, "rooms", "invite").items():
             events = read_events(read_object(invited).get("invite_state"))
             own = [event for event in events if event.get("state_key") == self._reader.own_user_id]
             self._start_join(room_id, read_text(own[-1].get("sender")) if own else None)
