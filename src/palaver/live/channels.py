@@ -267,17 +267,12 @@ class Channel:
         The client has read the log up to `seq`, which is not before the channel's own. It knows some turns from before
         it was cut off; `known_turns` holds their state in the store when the client last read it.
         """
-        ended_turn_ids = []
-        for turn in known_turns:
-            newest = self._ended_turns.get(turn.id, turn)
-            if turn.id not in self._open_turns and newest.state.has_ended:
-                ended_turn_ids.append(turn.id)
-                client.send(FollowedItem(self.session_id, TurnChanged(newest)))
-        for turn in self._open_turns.values():
-            client.send(FollowedItem(self.session_id, TurnChanged(turn)))
+        newest = (self._ended_turns.get(turn.id, turn) for turn in known_turns if turn.id not in self._open_turns)
+        ended = [turn for turn in newest if turn.state.has_ended]
+        items: list[FeedItem] = [TurnChanged(turn) for turn in (*ended, *self._open_turns.values())]
         for turn_id, answer in self._answers.items():
-            pieces = tuple(answer.draft.pieces)
-            client.send(FollowedItem(self.session_id, DraftGrew(turn_id, pieces, replaces_draft=True)))
-        for delivery in self._deliveries.values():
-            client.send(FollowedItem(self.session_id, DeliveryChanged(delivery)))
-        self.subscriptions[client] = _Subscription(client, seq, frozenset(ended_turn_ids))
+            items.append(DraftGrew(turn_id, tuple(answer.draft.pieces), replaces_draft=True))
+        items += map(DeliveryChanged, self._deliveries.values())
+        for item in items:
+            client.send(FollowedItem(self.session_id, item))
+        self.subscriptions[client] = _Subscription(client, seq, frozenset(turn.id for turn in ended))

@@ -29,7 +29,6 @@ from palaver.sessions import (
 )
 from palaver.sessions.delivery import DeliveryState, DeliveryStatus
 from palaver.sessions.draft import START_POSITION, Piece, Position
-from palaver.sessions.table import SELECT_SESSION, make_session_row
 from palaver.sessions.turn import Turn, TurnState
 
 if TYPE_CHECKING:
@@ -222,18 +221,9 @@ def load_changed_sessions(
     tx: Transaction, session_nos: Iterable[int], session_ids: Iterable[str] = ()
 ) -> list[ChangedSession]:
     """Return sessions by number or id; deleted ones are left out."""
-    conditions: list[tuple[str, object]] = [
-        *(("s.no", no) for no in session_nos),
-        *(("s.id", session_id) for session_id in session_ids),
-    ]
-    session_rows = []
-    for column, value in conditions:
-        row = tx.fetch_one(
-            f"{SELECT_SESSION} WHERE {column} = $1 AND s.is_deleted = 0",
-            value,
-        )
-        if row is not None:
-            session_rows.append(make_session_row(row))
+    found = [sessions.find_by_no(tx, no) for no in session_nos]
+    found += [sessions.find(tx, session_id) for session_id in session_ids]
+    session_rows = [row for row in found if row is not None]
     changed: list[ChangedSession] = []
     for start in range(0, len(session_rows), _MAX_SESSIONS_PER_STATEMENT):
         batch = session_rows[start : start + _MAX_SESSIONS_PER_STATEMENT]

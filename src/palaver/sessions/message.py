@@ -283,13 +283,10 @@ TEXT_PART_TYPE: Final = "text"
 # The keys of a part, by its type, and the types of their values. Name, media type and size of a file are accepted, so
 # that a part can be sent as it was received, and are replaced by what was found in the upload. The transcript of a
 # recording is kept: it is what its sender says.
-_REQUIRED_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
+_PART_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
     TEXT_PART_TYPE: {"text": str},
-    ATTACHMENT_PART_TYPE: {"id": str},
-}
-_OPTIONAL_PART_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
-    TEXT_PART_TYPE: {},
     ATTACHMENT_PART_TYPE: {
+        "id": str,
         "name": str,
         "media_type": str,
         "size": int,
@@ -297,6 +294,7 @@ _OPTIONAL_PART_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
         TRANSCRIPT_ERROR_KEY: str,
     },
 }
+_REQUIRED_KEYS: Final = {TEXT_PART_TYPE: "text", ATTACHMENT_PART_TYPE: "id"}
 _HOW_TO_FIX: Final = (
     'Send text as {"type": "text", "text": …}, and a file you uploaded as {"type": "attachment", "id": …}.'
 )
@@ -324,19 +322,17 @@ def _check_part(part: object, name: str) -> None:
         raise InvalidMessage(
             f"{name}.type: {_shorten(part_type)} is not a known type. {_HOW_TO_FIX}", key=f"{name}.type"
         )
-    required, optional = _REQUIRED_KEYS[part_type], _OPTIONAL_PART_KEYS[part_type]
-    for key in required:
-        if key not in part:
-            raise InvalidMessage(f"{name}.{key}: this key is missing. {_HOW_TO_FIX}", key=f"{name}.{key}")
-    expected_types = {**required, **optional}
+    required = _REQUIRED_KEYS[part_type]
+    if required not in part:
+        raise InvalidMessage(f"{name}.{required}: this key is missing. {_HOW_TO_FIX}", key=f"{name}.{required}")
     for key, value in part.items():
         if key != "type":
-            _check_value(f"{name}.{str(key)[:40]}", value, expected_types.get(key), part_type)
+            _check_value(f"{name}.{str(key)[:40]}", value, _PART_KEYS[part_type].get(key), part_type)
 
 
 def _check_value(name: str, value: object, expected: type | None, part_type: str) -> None:
     if expected is None:
-        known = ", ".join(["type", *_REQUIRED_KEYS[part_type], *_OPTIONAL_PART_KEYS[part_type]])
+        known = ", ".join(["type", *_PART_KEYS[part_type]])
         raise InvalidMessage(f"{name}: unknown key. Remove it; a part of type {part_type} has {known}.", key=name)
     if not isinstance(value, expected) or isinstance(value, bool):
         kind = "text" if expected is str else "a whole number"

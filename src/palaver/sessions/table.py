@@ -167,10 +167,15 @@ def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | Non
 
 
 def get(tx: Transaction, session_id: str) -> SessionRow:
-    row = tx.fetch_one(f"{SELECT_SESSION} WHERE s.id = $1", parse_session_id(session_id))
+    row = find(tx, parse_session_id(session_id))
     if row is None:
         raise SessionNotFound.for_id(session_id)
-    return make_session_row(row)
+    return row
+
+
+def find(tx: Transaction, session_id: str) -> SessionRow | None:
+    row = tx.fetch_one(f"{SELECT_SESSION} WHERE s.id = $1", session_id)
+    return make_session_row(row) if row else None
 
 
 def get_no(tx: Transaction, session_id: str) -> int:

@@ -142,7 +142,8 @@ def _read_facts(db: apsw.Connection, path: Path) -> CopyFacts:
     scripts = migrate.load_migrations(DIALECT)
     if missing := list_expected_names(scripts[name] for name in applied if name in scripts) - names:
         raise BackupDamaged(f"{path} is incomplete: it has no {min(missing)}.", path=str(path))
-    return CopyFacts(tuple(applied), {table: _count_rows(db, table) for table in _list_tables(db)})
+    row_counts = {table: int(db.execute(f'SELECT COUNT(*) FROM "{table}"').get) for table in _list_tables(db)}
+    return CopyFacts(tuple(applied), row_counts)
 
 
 def _list_tables(db: apsw.Connection) -> list[str]:
@@ -150,10 +151,6 @@ def _list_tables(db: apsw.Connection) -> list[str]:
     rows = db.execute("PRAGMA table_list").fetchall()
     names = [str(name) for schema, name, kind, *_ in rows if schema == "main" and kind == "table"]
     return sorted(name for name in names if not name.startswith("sqlite_"))
-
-
-def _count_rows(db: apsw.Connection, table: str) -> int:
-    return int(db.execute(f'SELECT COUNT(*) FROM "{table}"').get)
 
 
 def iterate_file_hashes(path: Path) -> Iterator[tuple[str, bool]]:
