@@ -116,8 +116,8 @@ class Palaver(Driver):
 
     @classmethod
     def list_seed_sources(cls) -> list[Path]:
-        sources = [PACKAGE_DIR / "domain" / "search_text.py", PACKAGE_DIR / "storage" / "search.py"]
-        sources += sorted((PACKAGE_DIR / "storage" / "migrations").glob("*.sql"))
+        sources = [PACKAGE_DIR / "sessions" / "search_text.py", PACKAGE_DIR / "sessions" / "search_table.py"]
+        sources += sorted((PACKAGE_DIR / "core" / "migrations").glob("*.sql"))
         return [*super().list_seed_sources(), BENCHMARKS_DIR / "drivers" / "palaver_seed.py", *sources]
 
 

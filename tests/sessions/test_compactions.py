@@ -29,7 +29,7 @@ PERSON = PersonId("p_ada")
 
 
 class Conversation:
-    """One session, and the storage functions under test."""
+    """One session, and the functions of tables under test."""
 
     def __init__(self, store: SessionStore, source: SessionSource) -> None:
         self.store = store

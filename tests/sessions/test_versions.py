@@ -37,7 +37,7 @@ NOW = 1_000_000
 
 
 class Conversation:
-    """One session, and the storage functions under test."""
+    """One session, and the functions of tables under test."""
 
     def __init__(self, store: SessionStore, user: str = "ada") -> None:
         self.store = store

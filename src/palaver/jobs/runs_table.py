@@ -40,7 +40,7 @@ _LAST_RUN_COLUMNS: Final = Columns(LastRun)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run, and what storage and the services that end it need to know beside it."""
+    """A run, and what the modules that end it need to know beside it."""
 
     no: int
     run: JobRun

@@ -57,7 +57,7 @@ _ENDED_REASON = say("jobs.ended", "It has no further runs.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
-    """A job, and what storage and the services that run it need to know beside it."""
+    """A job, and what the modules that run it need to know beside it."""
 
     no: int
     job: Job

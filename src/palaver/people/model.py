@@ -2,8 +2,8 @@
 
 Every read of a conversation carries a `Principal`. What that principal may do is decided here: a person may do
 everything with their own conversations and a part of it in shared ones, and an owner may do everything. Whether a
-conversation is visible at all is decided by storage, in the same query that finds it, so that a conversation of
-another person looks exactly like one that does not exist.
+conversation is visible at all is decided by `sessions/view/scope.py`, in the same query that finds it, so that a
+conversation of another person looks exactly like one that does not exist.
 """
 
 from __future__ import annotations

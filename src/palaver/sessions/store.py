@@ -269,7 +269,7 @@ class StoreOperations(SessionOperations[R]):
     # -- shared by the above -------------------------------------------------------------------------------
 
     def build_arrival(self, source: SessionSource, now: datetime | None = None) -> lanes.Arrival:
-        """Build what storage needs to know to find the lane of a source and to apply the reset policy there."""
+        """Build what is needed to find the lane of a source and to apply the reset policy there."""
         return lanes.Arrival(
             source=_check_source(source),
             config=self._config,

@@ -81,7 +81,7 @@ class _Export:
         self._audiences: list[int] | None = None  # None: all
 
     def _read(self, query: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function of storage in a read of its own."""
+        """Run a function of a table in a read of its own."""
         return self._engine.run(Read(lambda tx: query(tx, *args, **kwargs)))
 
     def _read_pages(self, list_page: Callable[..., Sequence[Any]], after: object, *params: object) -> Iterator[Any]:
