@@ -30,6 +30,8 @@ REPLIES = [
     ("/helq", "Unbekannter Befehl `/helq`. Meintest du `/help`? Mit /help siehst du alle Befehle."),
     ("/memory add Ada {cat}", "Nur für dich gespeichert: „Ada {cat}“"),
     ("/budget", "- Heute: $0.00, 0 Token; kein Limit; beginnt neu am"),
+    ("/jobs timezone Vienna", "timezone: 'Vienna' ist keine Zeitzone. Meintest du Europe/Vienna?"),
+    ("/jobs timezone x{0}", "'x{0}' ist keine Zeitzone. Verwende einen IANA-Namen wie Europe/Berlin oder UTC."),
     ("/jobs add cron: x", "Gäste können keine Aufgaben haben. Bitte einen Besitzer, dich zum Mitglied zu machen."),
 ]
 

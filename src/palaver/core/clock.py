@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final, Protocol
 
 from palaver.core.errors import InvalidInput
+from palaver.core.texts import join_texts, say
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # columns hold the microseconds since then
 _MICROSECOND = timedelta(microseconds=1)
@@ -73,9 +74,15 @@ def check_timezone(name: str) -> str:
     if folded in by_folded_name:
         return by_folded_name[folded]
     similar = _find_similar(folded, by_folded_name) if len(name) <= _MAX_NAME_CHARS else []
-    hint = f"Did you mean {' or '.join(similar)}?" if similar else "Use an IANA name such as Europe/Berlin or UTC."
+    names = join_texts(say("text.or", " or "), similar)
+    hint = (
+        say("timezone.similar", "Did you mean {names}?", names=names)
+        if similar
+        else say("timezone.iana", "Use an IANA name such as Europe/Berlin or UTC.")
+    )
     shown = name[:_MAX_NAME_CHARS]
-    raise InvalidInput(f"timezone: {shown!r} is not a time zone. {hint}", timezone=shown, suggestions=similar)
+    text = say("timezone.unknown", "timezone: {name} is not a time zone. {hint}", name=repr(shown), hint=hint)
+    raise InvalidInput(text, timezone=shown, suggestions=similar)
 
 
 def _is_zone(name: str) -> bool:

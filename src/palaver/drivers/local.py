@@ -33,6 +33,7 @@ from palaver.agent.base import (
 )
 from palaver.config.budget_rules import FREE
 from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ContextOverflow
+from palaver.core.texts import say
 from palaver.drivers.single_model import SingleModelAgent
 from palaver.sessions.turn import FailureCode, NoticeCode
 from palaver.sessions.usage import CostStatus, TurnUsage
@@ -123,7 +124,10 @@ class LocalAgent(SingleModelAgent):
         yield UsageReport(usage, held.is_recorded)
         if not answer.has_text:
             raise AgentUnavailable(
-                "The local model gave an empty answer. Try again or rephrase your message.",
+                say(
+                    "local_model.empty_answer",
+                    "The local model gave an empty answer. Try again or rephrase your message.",
+                ),
                 code=FailureCode.EMPTY_ANSWER,
                 model=self.model,
             )
@@ -197,7 +201,9 @@ class LocalAgent(SingleModelAgent):
             on_piece,
         )
         if failure and not is_too_long:
-            raise AgentUnavailable(f"The local model could not answer: {failure}")
+            raise AgentUnavailable(
+                say("local_model.failed", "The local model could not answer: {reason}", reason=failure)
+            )
         return is_too_long
 
 
@@ -284,7 +290,10 @@ class _Prompt:
         last = len(self.dialog) - 1
         if self.omitted_count >= last:
             raise ContextOverflow(
-                "This message is too long for the local model. Shorten the message or use a larger model."
+                say(
+                    "local_model.too_long",
+                    "This message is too long for the local model. Shorten the message or use a larger model.",
+                )
             )
         self.omitted_count = min(self.omitted_count + _MESSAGES_PER_STEP, last)
         while self.omitted_count < last and self.dialog[self.omitted_count]["role"] != "user":
@@ -320,6 +329,10 @@ def _load_model(path: Path, context_tokens: int) -> Server:
         return xllamacpp.Server(settings)
     except RuntimeError as error:
         raise AgentRejected(
-            f"Could not load the model {path}. It is not a GGUF file, it is damaged, or there is not enough memory.",
+            say(
+                "local_model.not_loaded",
+                "Could not load the model {path}. It is not a GGUF file, it is damaged, or there is not enough memory.",
+                path=path,
+            ),
             file=str(path),
         ) from error

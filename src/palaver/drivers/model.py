@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from palaver.agent.base import Agent, AgentEvent, AgentRequest, RetryPolicy, Sleep, Tool, make_fallback_notice
 from palaver.core.errors import AgentError, AgentRejected, ConfigError, InvalidInput
+from palaver.core.texts import say
 from palaver.drivers.mcp_servers import McpServers
 from palaver.drivers.providers import (
     KNOWN_PROVIDERS,
@@ -147,7 +148,10 @@ class ModelAgent:
         try:
             chosen = self._parse_reachable_model(request.model) if request.model else self._name
         except InvalidInput as error:
-            raise AgentRejected(f"{error} Choose another model with /model.", model=request.model) from error
+            raise AgentRejected(
+                say("model.choose_with_command", "{problem} Choose another model with /model.", problem=error.text),
+                model=request.model,
+            ) from error
         clients = await self._load_clients()
         from palaver.drivers.tool_loop import ToolLoop
 

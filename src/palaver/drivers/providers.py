@@ -151,8 +151,13 @@ def explain_api_key(provider: str) -> str:
 
 def explain_invalid_address(provider: str) -> str:
     """Return sentences about a provider whose address no client can use."""
-    title, setting = get_provider_title(provider), f"providers.{provider}.base_url in the settings"
-    return f"The address of {title} is not valid. Set {setting} to a URL that begins with http:// or https://."
+    return say(
+        "drivers.invalid_address",
+        "The address of {provider} is not valid. Set {key} in the settings to a URL that begins with http:// or"
+        " https://.",
+        provider=get_provider_title(provider),
+        key=f"providers.{provider}.base_url",
+    )
 
 
 def is_loopback_url(url: str) -> bool:

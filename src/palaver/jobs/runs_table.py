@@ -16,7 +16,7 @@ from palaver.core.engines.base import Row, Transaction, build_placeholders, fetc
 from palaver.core.errors import JobRunning
 from palaver.core.ids import new_job_run_id
 from palaver.core.text import make_storable
-from palaver.core.texts import edit_text, store_text
+from palaver.core.texts import edit_text, say, store_text
 from palaver.jobs.model import JobResult, JobRun, JobRunKind, JobRunState, LastRun
 from palaver.sessions import delivery_queries, turn_leases
 
@@ -188,7 +188,13 @@ def enqueue(
 ) -> JobRun:
     """Queue a run of a job that is locked; raise `JobRunning` if the last one has not ended."""
     if find_open(tx, job_row.no) is not None:
-        raise JobRunning(f"The job {job_row.job.name!r} is already running. Wait until it has ended.")
+        raise JobRunning(
+            say(
+                "jobs.running",
+                "The job {name} is already running. Wait until it has ended.",
+                name=repr(job_row.job.name),
+            )
+        )
     moment = to_micros(slot)
     while kind is JobRunKind.MANUAL and has_run_at(tx, job_row.no, from_micros(moment)):
         moment += 1  # a manual run has no slot of its own: any moment will do

@@ -301,8 +301,12 @@ def list_next_slots(
     if not slots and schedule.cron is not None and count:
         expression = schedule.cron.expression
         raise InvalidInput(
-            f"schedule: {expression!r} is not valid: no such date occurs in the next 50 years. Examples:"
-            f" {SCHEDULE_EXAMPLES}.",
+            say(
+                "schedule.no_date",
+                "schedule: {schedule} is not valid: no such date occurs in the next 50 years. Examples: {examples}.",
+                schedule=repr(expression),
+                examples=SCHEDULE_EXAMPLES,
+            ),
             schedule=expression,
         )
     return slots

@@ -17,6 +17,7 @@ from palaver.config.agent_rules import AgentProfile, Provider
 from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ConfigError, InvalidInput, PalaverError
 from palaver.core.http_url import is_http_url
 from palaver.core.logs import hide_in_logs, remove_secrets
+from palaver.core.texts import say
 from palaver.drivers.providers import (
     INSTALL_COMMAND,
     KNOWN_PROVIDERS,
@@ -121,11 +122,15 @@ def find_access(
     if api_key:
         hide_in_logs([api_key])
     if name not in KNOWN_PROVIDERS and not provider.base_url:
-        text = f"{name}: set the address of this provider first."
+        text = say("provider.no_address", "{name}: set the address of this provider first.", name=name)
         raise InvalidInput(text, provider=name, code=FailureCode.ADDRESS_MISSING)
     if provider.base_url and not is_http_url(provider.base_url):
         raise InvalidInput(
-            f"{name}: the address is not valid. Enter a URL that begins with http:// or https://.",
+            say(
+                "provider.bad_address",
+                "{name}: the address is not valid. Enter a URL that begins with http:// or https://.",
+                name=name,
+            ),
             key="base_url",
             provider=name,
             provider_title=get_provider_title(name),
