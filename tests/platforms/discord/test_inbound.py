@@ -9,7 +9,6 @@ import pytest
 from palaver.core.source import ChatType
 from palaver.platforms.discord.directory import Channel, ChannelDirectory
 from palaver.platforms.discord.inbound import (
-    IS_REMOVED,
     make_snowflake,
     parse_edit,
     parse_interaction,
@@ -239,15 +238,13 @@ def test_an_edit_is_reported_but_not_the_preview_of_a_link(directory: ChannelDir
 )
 def test_a_reaction_is_reported(directory: ChannelDirectory, emoji: dict[str, Any], shown: str) -> None:
     fields = {"user_id": ADA["id"], "message_id": "1", "channel_id": ADA_DM_ID, "emoji": emoji}
-    added, removed = (
-        parse_reaction(fields | {IS_REMOVED: is_removed}, DIRECT, directory) for is_removed in (False, True)
-    )
+    added, removed = (parse_reaction(fields, DIRECT, directory, is_removed) for is_removed in (False, True))
     assert added is not None
     assert removed is not None
     assert (added.emoji, added.is_removed, removed.is_removed) == (shown, False, True)
-    assert parse_reaction(fields | {"user_id": BOT_ID}, DIRECT, directory) is None
+    assert parse_reaction(fields | {"user_id": BOT_ID}, DIRECT, directory, False) is None
     robot = make_member(make_user("5", "Robot", bot=True))
-    assert parse_reaction(fields | {"user_id": "5", "member": robot}, DIRECT, directory) is None
+    assert parse_reaction(fields | {"user_id": "5", "member": robot}, DIRECT, directory, False) is None
 
 
 def test_a_slash_command_is_what_people_type_elsewhere(directory: ChannelDirectory) -> None:

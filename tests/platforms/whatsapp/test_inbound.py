@@ -47,7 +47,7 @@ async def open_media(media_id: str) -> AsyncIterator[bytes]:
 
 
 def parse(*messages: Any, **fields: Any) -> list[AnyUpdate]:
-    return parse_webhook(make_webhook(*messages, **fields), NUMBER_ID, open_media).updates
+    return parse_webhook(make_webhook(*messages, **fields), NUMBER_ID, open_media)[0]
 
 
 def parse_one(kind: str, content: Any = None, **fields: Any) -> Inbound:
@@ -219,8 +219,8 @@ BROKEN: list[Any] = [
 def test_a_broken_message_never_stops_the_rest(broken: Any) -> None:
     payload = make_webhook(make_message("text", "one"), make_message("text", "two", message_id="wamid.in2"))
     payload["entry"][0]["changes"][0]["value"]["messages"].insert(1, broken)
-    content = parse_webhook(payload, NUMBER_ID, open_media)
-    assert [each.content for each in content.updates if isinstance(each, Inbound)] == ["one", "two"]
+    updates, _ = parse_webhook(payload, NUMBER_ID, open_media)
+    assert [each.content for each in updates if isinstance(each, Inbound)] == ["one", "two"]
 
 
 @pytest.mark.parametrize("broken", [None, 1, {}, {"changes": None}, {"changes": [None, {"field": "messages"}]}])
@@ -232,7 +232,7 @@ def test_a_broken_entry_never_stops_the_rest(broken: Any) -> None:
     )
     payload["entry"][1]["changes"][0]["value"]["errors"] = [broken]
     payload["entry"][1]["changes"][0]["value"]["contacts"].insert(0, {"wa_id": broken, "user_id": [broken]})
-    [update] = parse_webhook(payload, NUMBER_ID, open_media).updates
+    [update] = parse_webhook(payload, NUMBER_ID, open_media)[0]
     assert update.source.user_name == "Ada"
 
 
@@ -245,7 +245,7 @@ def test_statuses_carry_our_key() -> None:
     payload = make_webhook(statuses=statuses)
     assert check_webhook(payload) == []
     payload["entry"][0]["changes"][0]["value"]["statuses"].insert(1, {"status": "sent"})
-    first, second = parse_webhook(payload, NUMBER_ID, open_media).statuses
+    first, second = parse_webhook(payload, NUMBER_ID, open_media)[1]
     assert (first.message_id, first.key, first.status) == ("wamid.out1", "d_1.1", "sent")
     assert isinstance(second.error, dict)
     assert second.error["code"] == 131047

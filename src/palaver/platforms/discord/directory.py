@@ -42,10 +42,6 @@ class Channel:
     def is_thread(self) -> bool:
         return self.kind in THREAD_TYPES
 
-    @property
-    def has_messages(self) -> bool:
-        return self.kind not in _TYPES_WITHOUT_MESSAGES
-
     @classmethod
     def from_json(cls, fields: JSON, guild_id: str | None = None) -> Channel:
         return cls(
@@ -121,7 +117,7 @@ class ChannelDirectory:
         """Yield the channels and threads of a server in which messages can be."""
         for channel_id in guild.channel_ids:
             channel = self._channels[channel_id]
-            if channel.has_messages:
+            if channel.kind not in _TYPES_WITHOUT_MESSAGES:
                 yield channel
 
 
@@ -133,37 +129,29 @@ class UnlistedChannels:
 
     def __init__(self, link: AccountLink) -> None:
         self._link = link
-        self._ids: dict[str, list[str]] = {DIRECT_CHATS: [], THREADS: []}  # the newest last
-
-    @property
-    def direct_chats(self) -> list[str]:
-        return self._ids[DIRECT_CHATS]
-
-    @property
-    def threads(self) -> list[str]:
-        return self._ids[THREADS]
+        self.ids: dict[str, list[str]] = {DIRECT_CHATS: [], THREADS: []}  # the newest last
 
     async def load(self) -> None:
-        for name in self._ids:
-            self._ids[name] = json.loads(await self._link.load_cursor(name) or "[]")
+        for name in self.ids:
+            self.ids[name] = json.loads(await self._link.load_cursor(name) or "[]")
 
     async def remember(self, channel: Channel) -> bool:
         """Store the id of a direct chat or a thread. False: it is known, or the channel is listed."""
         if channel.guild_id is not None and not channel.is_thread:
             return False
         name, limit = (THREADS, MAX_THREADS) if channel.is_thread else (DIRECT_CHATS, MAX_DIRECT_CHATS)
-        if channel.id in self._ids[name]:
+        if channel.id in self.ids[name]:
             return False
-        self._ids[name] = [*self._ids[name], channel.id][-limit:]
+        self.ids[name] = [*self.ids[name], channel.id][-limit:]
         await self._store(name)
         return True
 
     async def forget(self, channel_id: str) -> None:
         """Do not ask again for a channel that was deleted."""
-        for name, ids in self._ids.items():
+        for name, ids in self.ids.items():
             if channel_id in ids:
                 ids.remove(channel_id)
                 await self._store(name)
 
     async def _store(self, name: str) -> None:
-        await self._link.save_cursor(Cursor(json.dumps(self._ids[name]), name))
+        await self._link.save_cursor(Cursor(json.dumps(self.ids[name]), name))

@@ -35,7 +35,6 @@ _MARKUP: Final = re.compile(
 OpenFile = Callable[[str], AsyncIterator[bytes]]  # URL → the content, in chunks
 
 COMMAND_ID_PREFIX: Final = "command:"  # of the id of a message that is a slash command: such a message exists nowhere
-IS_REMOVED: Final = "is_removed"  # what the receiver adds to a reaction that was taken back
 COMMAND_INTERACTION: Final = 2
 BUTTON_INTERACTION: Final = 3
 _MESSAGE_TYPES: Final = frozenset({0, 19, 20, 23})  # texts, replies, answers of bots; the rest are notices of Discord
@@ -138,7 +137,9 @@ def parse_deletion(message_id: str, channel: Channel, directory: ChannelDirector
     return MessageDeleted(source=_make_source(channel, directory, {}), message_id=message_id)
 
 
-def parse_reaction(reaction: JSON, channel: Channel, directory: ChannelDirectory) -> MessageReaction | None:
+def parse_reaction(
+    reaction: JSON, channel: Channel, directory: ChannelDirectory, is_removed: bool
+) -> MessageReaction | None:
     member = reaction.get("member") or {}
     user = {"id": reaction["user_id"], **member.get("user", {})}
     emoji = reaction["emoji"]
@@ -148,7 +149,7 @@ def parse_reaction(reaction: JSON, channel: Channel, directory: ChannelDirectory
         source=_make_source(channel, directory, user, member),
         message_id=reaction["message_id"],
         emoji=f":{emoji['name']}:" if emoji.get("id") else emoji["name"],
-        is_removed=reaction.get(IS_REMOVED, False),
+        is_removed=is_removed,
     )
 
 

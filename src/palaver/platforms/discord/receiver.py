@@ -25,17 +25,24 @@ import time
 from collections import deque
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from palaver.core.errors import ConnectionLost
 from palaver.core.tasks import wait_for_event
 from palaver.platforms.common.failures import RequestError, RequestFailed
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS
-from palaver.platforms.discord.directory import DIRECT, Channel, ChannelDirectory, UnlistedChannels
+from palaver.platforms.discord.directory import (
+    DIRECT,
+    DIRECT_CHATS,
+    THREADS,
+    Channel,
+    ChannelDirectory,
+    UnlistedChannels,
+)
 from palaver.platforms.discord.failures import RequestRefused, make_platform_error
 from palaver.platforms.discord.gateway import GatewaySession
 from palaver.platforms.discord.inbound import (
-    IS_REMOVED,
     make_snowflake,
     parse_deletion,
     parse_edit,
@@ -173,10 +180,10 @@ class Receiver:
             "THREAD_LIST_SYNC": self._add_threads,
             "MESSAGE_CREATE": self._receive_message,
             "MESSAGE_UPDATE": self._receive_edit,
-            "MESSAGE_DELETE": self._receive_deletion,
+            "MESSAGE_DELETE": self._receive_deletions,
             "MESSAGE_DELETE_BULK": self._receive_deletions,
-            "MESSAGE_REACTION_ADD": self._receive_reaction,
-            "MESSAGE_REACTION_REMOVE": self._receive_removed_reaction,
+            "MESSAGE_REACTION_ADD": partial(self._receive_reaction, is_removed=False),
+            "MESSAGE_REACTION_REMOVE": partial(self._receive_reaction, is_removed=True),
             "INTERACTION_CREATE": self._receive_interaction,
         }
 
@@ -248,8 +255,8 @@ class Receiver:
         self._awaited_guilds = {guild["id"] for guild in ready["guilds"]}
         self._newest, self._is_swept = 0, False
         unlisted = self._unlisted
-        self._gaps = {chat_id: _Gap(self._first_start) for chat_id in reversed(unlisted.direct_chats)}
-        self._gaps |= {thread_id: _Gap(self._baseline) for thread_id in reversed(unlisted.threads)}
+        self._gaps = {chat_id: _Gap(self._first_start) for chat_id in reversed(unlisted.ids[DIRECT_CHATS])}
+        self._gaps |= {thread_id: _Gap(self._baseline) for thread_id in reversed(unlisted.ids[THREADS])}
 
     async def _load_position(self) -> None:
         """Load when the account started, up to where all was accepted, and the channels that Discord does not list."""
@@ -341,7 +348,7 @@ class Receiver:
         return self._directory.find(channel_id) or await self._fetch_channel(channel_id, guild_id)
 
     async def _find_listed_channel(self, channel_id: str) -> Channel:
-        if channel_id in self._unlisted.direct_chats:
+        if channel_id in self._unlisted.ids[DIRECT_CHATS]:
             return Channel(id=channel_id, kind=DIRECT)
         return self._directory.find(channel_id) or await self._fetch_channel(channel_id, None)
 
@@ -387,19 +394,14 @@ class Receiver:
         if "author" in message:
             await self._accept(_read(parse_edit, message, await self._find_channel(message), self._directory))
 
-    async def _receive_deletion(self, fields: JSON) -> None:
-        await self._accept(parse_deletion(fields["id"], await self._find_channel(fields), self._directory))
-
     async def _receive_deletions(self, fields: JSON) -> None:
         channel = await self._find_channel(fields)
-        for message_id in fields["ids"]:
+        for message_id in fields.get("ids") or [fields["id"]]:
             await self._accept(parse_deletion(message_id, channel, self._directory))
 
-    async def _receive_reaction(self, fields: JSON) -> None:
-        await self._accept(_read(parse_reaction, fields, await self._find_channel(fields), self._directory))
-
-    async def _receive_removed_reaction(self, fields: JSON) -> None:
-        await self._receive_reaction({**fields, IS_REMOVED: True})
+    async def _receive_reaction(self, fields: JSON, *, is_removed: bool) -> None:
+        channel = await self._find_channel(fields)
+        await self._accept(_read(parse_reaction, fields, channel, self._directory, is_removed))
 
     async def _receive_interaction(self, fields: JSON) -> None:
         place = fields.get("channel") or {"id": fields["channel_id"], "type": 0 if fields.get("guild_id") else DIRECT}

@@ -53,8 +53,16 @@ T = TypeVar("T")
 class _BotRequest(HTTPXRequest):
     """The SDK's HTTP client. It tells refusals by the Bot API, and requests that never left, from the rest."""
 
-    def __init__(self, token: str, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, token: str, pool_size: int) -> None:
+        super().__init__(
+            connection_pool_size=pool_size,
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            read_timeout=ANSWER_TIMEOUT_SECONDS,
+            write_timeout=ANSWER_TIMEOUT_SECONDS,
+            pool_timeout=CONNECT_TIMEOUT_SECONDS,
+            media_write_timeout=UPLOAD_TIMEOUT_SECONDS,
+            httpx_kwargs={"verify": _load_certificates()},
+        )
         self._bot_token = token
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
@@ -90,7 +98,7 @@ class TelegramClient:
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, with the token
         self._token = settings.bot_token.get_secret_value()
         self._poll_seconds = poll_seconds
-        self._requests = [_make_request(self._token, pool_size) for pool_size in (1, 64)]
+        self._requests = [_BotRequest(self._token, pool_size) for pool_size in (1, 64)]
         poll_request, request = self._requests
         self.bot = _PollingBot(
             self._token,
@@ -210,19 +218,6 @@ class TelegramClient:
         before = self._flooded_chat
         self._flooded_chat = (address.chat_id, now + error.wait_seconds)
         return before is not None and before[0] != address.chat_id and before[1] > now
-
-
-def _make_request(token: str, pool_size: int) -> _BotRequest:
-    return _BotRequest(
-        token,
-        connection_pool_size=pool_size,
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        read_timeout=ANSWER_TIMEOUT_SECONDS,
-        write_timeout=ANSWER_TIMEOUT_SECONDS,
-        pool_timeout=CONNECT_TIMEOUT_SECONDS,
-        media_write_timeout=UPLOAD_TIMEOUT_SECONDS,
-        httpx_kwargs={"verify": _load_certificates()},
-    )
 
 
 @functools.cache

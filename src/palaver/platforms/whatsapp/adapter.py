@@ -208,10 +208,10 @@ class WhatsAppAdapter(Adapter):
         payload = await asyncio.to_thread(parse_json_object, request.body)
         if payload is None or payload.get("object") != "whatsapp_business_account":
             return WebhookResponse(status=400)
-        content = parse_webhook(payload, self._settings.phone_number_id, self._client.download)
+        updates, statuses = parse_webhook(payload, self._settings.phone_number_id, self._client.download)
         link.report_connected()
-        is_complete = await self._intake.accept(link, content.updates)
-        for status in content.statuses:
+        is_complete = await self._intake.accept(link, updates)
+        for status in statuses:
             is_complete &= await self._accept_status(link, status)
         return WebhookResponse(status=200 if is_complete else 503)
 

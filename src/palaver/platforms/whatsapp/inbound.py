@@ -12,7 +12,7 @@ import logging
 import mimetypes
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -128,17 +128,12 @@ class MessageStatus:
     error: object = None  # as Meta gives it
 
 
-@dataclass(slots=True)
-class WebhookContent:
-    """The content of one request of Meta for our number, in its order."""
-
-    updates: list[AnyUpdate] = field(default_factory=list)
-    statuses: list[MessageStatus] = field(default_factory=list)
-
-
-def parse_webhook(payload: JSON, phone_number_id: str, open_media: OpenMedia) -> WebhookContent:
-    """Return what a request contains; nothing of other numbers, which have accounts of their own."""
-    content = WebhookContent()
+def parse_webhook(
+    payload: JSON, phone_number_id: str, open_media: OpenMedia
+) -> tuple[list[AnyUpdate], list[MessageStatus]]:
+    """Return what a request contains, in its order; nothing of other numbers, which have accounts of their own."""
+    updates: list[AnyUpdate] = []
+    statuses: list[MessageStatus] = []
     for value in _list_values(payload):
         try:
             metadata = value["metadata"]
@@ -150,9 +145,9 @@ def parse_webhook(payload: JSON, phone_number_id: str, open_media: OpenMedia) ->
         except _UNREADABLE as error:
             log.warning("whatsapp_entry_unreadable", extra={"reason": repr(error)})
             continue
-        content.updates += reader.read_messages()
-        content.statuses += reader.read_statuses()
-    return content
+        updates += reader.read_messages()
+        statuses += reader.read_statuses()
+    return updates, statuses
 
 
 def _list_values(payload: JSON) -> Iterator[JSON]:

@@ -24,24 +24,26 @@ MAX_LIST_ROWS: Final = 10
 MAX_ROW_TITLE_CHARS: Final = 24
 LIST_LABEL: Final = "Choose"
 MAX_FILE_NAME_CHARS: Final = 240
-
-MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024
-MAX_SOUND_BYTES: Final = 16 * 1024 * 1024
-
-_IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png"})
-_AUDIO_TYPES: Final = frozenset({"audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"})
-_VIDEO_TYPES: Final = frozenset({"video/mp4", "video/3gpp"})
-_DOCUMENT_TYPES: Final = frozenset(
-    {
-        "application/pdf",
-        "application/msword",
-        "application/vnd.ms-excel",
-        "application/vnd.ms-powerpoint",
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    }
-)
+_MEGABYTE: Final = 1024 * 1024
+_MAX_BYTES: Final = {
+    "image": 5 * _MEGABYTE,
+    "audio": 16 * _MEGABYTE,
+    "video": 16 * _MEGABYTE,
+    "document": MAX_DOCUMENT_BYTES,
+}
+_KINDS: Final = {
+    **dict.fromkeys(("image/jpeg", "image/png"), "image"),
+    **dict.fromkeys(("audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"), "audio"),
+    **dict.fromkeys(("video/mp4", "video/3gpp"), "video"),
+    "application/pdf": "document",
+    "application/msword": "document",
+    "application/vnd.ms-excel": "document",
+    "application/vnd.ms-powerpoint": "document",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "document",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "document",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "document",
+    "text/plain": "document",
+}
 # Texts that WhatsApp has no type for: it takes them as plain text, and people see their own name.
 _TEXT_TYPES: Final = frozenset(
     {"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/javascript"}
@@ -108,17 +110,10 @@ def choose_media(file: OutgoingFile) -> tuple[str, str]:
     Raises SendRejected for a file that WhatsApp does not take.
     """
     media_type = file.media_type.partition(";")[0].strip().lower()
-    if media_type in _IMAGE_TYPES:
-        kind, limit = "image", MAX_IMAGE_BYTES
-    elif media_type in _AUDIO_TYPES:
-        kind, limit = "audio", MAX_SOUND_BYTES
-    elif media_type in _VIDEO_TYPES:
-        kind, limit = "video", MAX_SOUND_BYTES
-    elif media_type in _DOCUMENT_TYPES:
-        kind, limit = "document", MAX_DOCUMENT_BYTES
-    elif media_type.startswith("text/") or media_type in _TEXT_TYPES:
-        kind, limit, media_type = "document", MAX_DOCUMENT_BYTES, "text/plain"
-    else:
+    if media_type.startswith("text/") or media_type in _TEXT_TYPES:
+        media_type = "text/plain"
+    kind = _KINDS.get(media_type)
+    if kind is None:
         raise SendRejected(
             say(
                 "whatsapp.wrong_file_type",
@@ -127,13 +122,13 @@ def choose_media(file: OutgoingFile) -> tuple[str, str]:
                 name=file.name,
             )
         )
-    if file.size > limit:
+    if file.size > _MAX_BYTES[kind]:
         raise SendRejected(
             say(
                 "whatsapp.file_too_large",
                 "{name} is too large: WhatsApp takes up to {limit} MB of this type.",
                 name=file.name,
-                limit=limit // 1024 // 1024,
+                limit=_MAX_BYTES[kind] // _MEGABYTE,
             )
         )
     return kind, media_type

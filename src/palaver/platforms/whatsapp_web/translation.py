@@ -219,25 +219,25 @@ def translate_group_change(changed: neonize.GroupInfoEvent, identity: Mapping[st
     joined, left = list(changed.Join), list(changed.Leave)
     if not joined and not left and not changed.HasField("Name"):
         return None
-    return {
-        "kind": "members",
-        "chat": format_jid(changed.JID),
-        "sender": format_jid(changed.Sender),
-        "joined": [format_jid(jid) for jid in joined[:MAX_MENTIONS]],
-        "left": [format_jid(jid) for jid in left[:MAX_MENTIONS]],
-        "is_own": any(is_own_jid(jid, identity) for jid in [*joined, *left]),
-    }
+    is_own = any(is_own_jid(jid, identity) for jid in [*joined, *left])
+    return _describe_members(changed.JID, changed.Sender, joined, left, is_own=is_own)
 
 
 def translate_joined_group(joined: neonize.JoinedGroup) -> dict[str, Any]:
     """Return the event of our account that was added to a group."""
+    return _describe_members(joined.GroupInfo.JID, joined.Sender, [], [], is_own=True)
+
+
+def _describe_members(
+    group: neonize.JID, sender: neonize.JID, joined: list[neonize.JID], left: list[neonize.JID], *, is_own: bool
+) -> dict[str, Any]:
     return {
         "kind": "members",
-        "chat": format_jid(joined.GroupInfo.JID),
-        "sender": format_jid(joined.Sender),
-        "joined": [],
-        "left": [],
-        "is_own": True,
+        "chat": format_jid(group),
+        "sender": format_jid(sender),
+        "joined": [format_jid(jid) for jid in joined[:MAX_MENTIONS]],
+        "left": [format_jid(jid) for jid in left[:MAX_MENTIONS]],
+        "is_own": is_own,
     }
 
 
