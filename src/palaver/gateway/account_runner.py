@@ -56,8 +56,8 @@ class AccountLeases:
     async def try_acquire(self, key: AccountKey) -> AccountLease | None:
         """Take the lease of an account; None if another process has it."""
         started_at = time.monotonic()
-        now = self._now()
-        until = self._compute_end(now)
+        now = to_micros(self._store.clock.now())
+        until = now + round(self._lease_seconds * 1e6)
 
         def acquire(tx: Transaction) -> tuple[Fence, AccountStatus | None] | bool:
             fence = platform_accounts.acquire(tx, key, self._owner, until, now, is_owner_dead)
@@ -75,7 +75,7 @@ class AccountLeases:
     async def renew(self, lease: AccountLease, status: AccountStatus) -> None:
         """Extend a lease and store the status of its account. Raises LeaseLost if another process has taken it."""
         started_at = time.monotonic()
-        until = self._compute_end(self._now())
+        until = to_micros(self._store.clock.now()) + round(self._lease_seconds * 1e6)
         if not await self._store.engine.arun(Write(lambda tx: platform_accounts.renew(tx, lease.fence, until, status))):
             raise LeaseLost
         lease.renewed_at = started_at
@@ -88,12 +88,6 @@ class AccountLeases:
     def is_expired(self, lease: AccountLease) -> bool:
         """Return whether another process may have taken the account over: the lease was not renewed in time."""
         return time.monotonic() - lease.renewed_at >= self._lease_seconds
-
-    def _compute_end(self, now: int) -> int:
-        return now + round(self._lease_seconds * 1e6)
-
-    def _now(self) -> int:
-        return to_micros(self._store.clock.now())
 
 
 log = logging.getLogger(__name__)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from telegram import (
+    BotCommand,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     InputFile,
@@ -37,7 +38,7 @@ from palaver.inbox.registry import COMMANDS
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, accept_updates, parse_json_object
 from palaver.platforms.telegram.client import TelegramClient
 from palaver.platforms.telegram.failures import ApiRefusal
-from palaver.platforms.telegram.inbound import GENERAL_TOPIC_ID, BotIdentity, parse_update
+from palaver.platforms.telegram.inbound import ALLOWED_UPDATES, GENERAL_TOPIC_ID, BotIdentity, parse_update
 from palaver.platforms.telegram.manifest import CAPABILITIES, TelegramSettings
 from palaver.platforms.telegram.outbound import (
     MessageBody,
@@ -111,7 +112,7 @@ class TelegramAdapter(Adapter):
         if self._settings.mode == "webhook" and self._webhook_url is None:
             raise AccountRefused(NO_PUBLIC_URL)
         await self._client.open()
-        me = await self._client.get_me()
+        me = (await self._client.call(self._client.bot.get_me)).to_dict()
         names = frozenset(name for name, _ in self._commands)
         self._bot = BotIdentity(id=me["id"], username=me.get("username", ""), commands=names)
         warnings = []
@@ -171,7 +172,8 @@ class TelegramAdapter(Adapter):
         if not self._commands or self._has_set_commands:
             return
         try:
-            await self._client.set_commands(self._commands)
+            commands = [BotCommand(*command) for command in self._commands]
+            await self._client.call(self._client.bot.set_my_commands, commands=commands)
         except ConnectionLost as error:  # the bot works without its menu
             log.warning("telegram_menu_not_set", extra={"reason": str(error)})
         else:
@@ -183,7 +185,7 @@ class TelegramAdapter(Adapter):
         if not url:
             return
         if url == self._webhook_url:
-            await self._client.delete_webhook()
+            await self._client.call(self._client.bot.delete_webhook)
             return
         raise AccountRefused(
             say(
@@ -199,7 +201,12 @@ class TelegramAdapter(Adapter):
 
     async def _watch_webhook(self, link: AccountLink) -> None:
         assert self._webhook_url is not None  # noqa: S101  (checked by `probe`)
-        await self._client.set_webhook(self._webhook_url, self._settings.get_webhook_secret())
+        await self._client.call(
+            self._client.bot.set_webhook,
+            url=self._webhook_url,
+            secret_token=self._settings.get_webhook_secret(),
+            allowed_updates=list(ALLOWED_UPDATES),
+        )
         while True:
             if await self._client.get_webhook_url() != self._webhook_url:
                 raise ConnectionLost(

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
-from telegram import Bot, BotCommand, Message
+from telegram import Bot, Message
 from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
@@ -31,7 +31,7 @@ from palaver.platforms.telegram.outbound import MAX_PRESS_ANSWER_CHARS
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from palaver.platforms.telegram.manifest import TelegramSettings
     from palaver.sessions.delivery import Address
@@ -123,9 +123,6 @@ class TelegramClient:
 
     # ---- receiving -------------------------------------------------------------------------------------------
 
-    async def get_me(self) -> Mapping[str, Any]:
-        return (await self._connect(self.bot.get_me)).to_dict()
-
     async def get_updates(self, offset: int | None, *, waits: bool = True) -> list[dict[str, Any]]:
         """Return updates from `offset` on, which confirms those before it; if there are none, wait a while for them."""
         poll_seconds = self._poll_seconds if waits else 0
@@ -136,34 +133,24 @@ class TelegramClient:
             "allowed_updates": list(ALLOWED_UPDATES),
         }
         read_timeout = poll_seconds + CONNECT_TIMEOUT_SECONDS
-        return await self._connect(self.bot.fetch_updates, parameters=parameters, read_timeout=read_timeout)
+        return await self.call(self.bot.fetch_updates, parameters=parameters, read_timeout=read_timeout)
 
     async def get_webhook_url(self) -> str:
         """Return where Telegram sends the updates of this bot; empty if it is asked for them."""
-        return (await self._connect(self.bot.get_webhook_info)).url
-
-    async def set_webhook(self, url: str, secret: str) -> None:
-        updates = list(ALLOWED_UPDATES)
-        await self._connect(self.bot.set_webhook, url=url, secret_token=secret, allowed_updates=updates)
-
-    async def delete_webhook(self) -> None:
-        await self._connect(self.bot.delete_webhook)
-
-    async def set_commands(self, commands: Sequence[tuple[str, str]]) -> None:
-        await self._connect(self.bot.set_my_commands, commands=[BotCommand(*command) for command in commands])
+        return (await self.call(self.bot.get_webhook_info)).url
 
     async def download(self, file_id: str, size: int | None) -> AsyncIterator[bytes]:
         """Download a file that a person has sent. Raises LimitReached if Telegram does not give it to bots."""
         if size is not None and size > MAX_DOWNLOAD_BYTES:
             raise _make_size_error(size)
         try:
-            file = await self._connect(self.bot.get_file, file_id=file_id)
+            file = await self.call(self.bot.get_file, file_id=file_id)
         except ConnectionLost as error:
             if isinstance(error.__cause__, ApiRefusal) and error.__cause__.says("file is too big"):
                 raise _make_size_error(size) from None
             raise
         try:
-            content = await self._connect(file.download_as_bytearray, read_timeout=UPLOAD_TIMEOUT_SECONDS)
+            content = await self.call(file.download_as_bytearray, read_timeout=UPLOAD_TIMEOUT_SECONDS)
         except AccountRefused:  # here 404 is not about the token
             raise ConnectionLost(say("telegram.file_gone", "Telegram no longer has this file.")) from None
         view = memoryview(content)
@@ -175,13 +162,13 @@ class TelegramClient:
         shown = text[:MAX_PRESS_ANSWER_CHARS] if text else None
         try:
             call, seconds = self.bot.answer_callback_query, PRESS_TIMEOUT_SECONDS
-            await self._connect(call, callback_query_id=press_id, text=shown, read_timeout=seconds)
+            await self.call(call, callback_query_id=press_id, text=shown, read_timeout=seconds)
         except ConnectionLost as error:
             log.info("telegram_press_not_answered", extra={"reason": str(error)})
 
     # ---- calls and their failures ----------------------------------------------------------------------------
 
-    async def _connect(self, call: Callable[..., Awaitable[T]], **fields: Any) -> T:
+    async def call(self, call: Callable[..., Awaitable[T]], **fields: Any) -> T:
         """Make a request that sends no message. Raises AccountRefused or ConnectionLost."""
         if not self._is_open:
             raise ConnectionLost("The connection to Telegram is closed.")

@@ -63,6 +63,9 @@ WINDOW_CLOSED: Final = say(
     "WhatsApp lets a business write only within 24 hours after the person's last message. It can"
     " be sent after they have written again.",
 )
+NOT_REGISTERED: Final = say(
+    "whatsapp.not_registered", "This number is not registered for the Cloud API. Register it in the WhatsApp Manager."
+)
 
 MAX_DETAIL_CHARS: Final = 300
 PERSON_WAIT_SECONDS: Final = 6.0  # until the next message to the same person
@@ -95,14 +98,8 @@ _ACCOUNT_REASONS: Final = {
         "WhatsApp sends nothing until the payment method of the business account works. Fix it in the"
         " WhatsApp Manager under Billing.",
     ),
-    131045: say(
-        "whatsapp.not_registered",
-        "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
-    ),
-    133010: say(
-        "whatsapp.not_registered",
-        "This number is not registered for the Cloud API. Register it in the WhatsApp Manager.",
-    ),
+    131045: NOT_REGISTERED,
+    133010: NOT_REGISTERED,
 }
 # Nothing reaches this person, until they write again.
 _UNREACHABLE_REASONS: Final = {
