@@ -107,12 +107,8 @@ class SlackAdapter(Adapter):
         if not self._uses_socket:
             self.silence_seconds = 3 * self._timing.sign_in_check
         self._client = SlackClient(settings)
-        self._is_token_doubted = asyncio.Event()
-        self._client.on_token_refused = self._is_token_doubted.set
         self._directory = Directory(self._client)
-        self._growing = GrowingMessages(
-            self._client, lambda: self._app.team_id if self._app else "", self._timing.get_time
-        )
+        self._growing = GrowingMessages(self._client, self._timing.get_time)
         self._confirmations = Confirmations(self._client, self._growing.has_stream, self._timing.confirmation_delays)
         self._webhook_intake = WebhookIntake(self._acknowledge_accepted)
         self._app: AppIdentity | None = None
@@ -154,8 +150,8 @@ class SlackAdapter(Adapter):
     async def _watch_token(self) -> None:
         """End when Slack no longer accepts the token: a socket stays open without it."""
         while True:
-            await self._is_token_doubted.wait()
-            self._is_token_doubted.clear()
+            await self._client.is_token_doubted.wait()
+            self._client.is_token_doubted.clear()
             await self._client.sign_in()
 
     # ---- receiving -------------------------------------------------------------------------------------------
@@ -285,7 +281,7 @@ class SlackAdapter(Adapter):
         assert self._app is not None  # noqa: S101  (set by `probe`)
         event = payload.get("event") or {}
         if event.get("type") in {"tokens_revoked", "app_uninstalled"}:
-            self._is_token_doubted.set()
+            self._client.is_token_doubted.set()
         if event.get("type") == "message" and is_own_message(event, self._app):
             if key := read_key(event):
                 await link.confirm(key, event["ts"])
@@ -293,7 +289,7 @@ class SlackAdapter(Adapter):
         update = parse_event(event, await self._make_context(list_named_ids(event)))
         if isinstance(update, Inbound) and update.source.thread_id and update.source.user_id:
             address = Address(Platform.SLACK, update.source.chat_id, update.source.thread_id, self.account)
-            team_id = event.get("team") or payload.get("team_id") or ""
+            team_id = event.get("team") or payload.get("team_id") or self._app.team_id
             self._growing.remember_writer(address, update.source.user_id, team_id)
         return update
 

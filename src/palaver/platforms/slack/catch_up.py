@@ -216,11 +216,8 @@ class GrowingMessages:
     itself is always the last edit, which the outbox makes.
     """
 
-    def __init__(
-        self, client: SlackClient, own_team_id: Callable[[], str], get_time: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, client: SlackClient, get_time: Callable[[], float] = time.monotonic) -> None:
         self._client = client
-        self._own_team_id = own_team_id
         self._get_time = get_time
         self._streams: RecentEntries[str, _Stream] = RecentEntries(MAX_REMEMBERED)  # by the ts of the message
         # Who wrote last in a thread, and their workspace.
@@ -229,7 +226,7 @@ class GrowingMessages:
 
     def remember_writer(self, address: Address, user_id: str, team_id: str) -> None:
         """Remember who has written in a thread: Slack wants to know for whom a stream is."""
-        self._recipients.remember(address, (user_id, team_id or self._own_team_id()))
+        self._recipients.remember(address, (user_id, team_id))
 
     def has_stream(self, message_id: str) -> bool:
         return message_id in self._streams

@@ -59,7 +59,7 @@ class SlackClient:
         self._fetcher = FileFetcher({self._api_host})
         self._session: aiohttp.ClientSession | None = None
         self._web: AsyncWebClient | None = None
-        self.on_token_refused: Callable[[], None] = lambda: None  # called when a message was refused for the token
+        self.is_token_doubted = asyncio.Event()  # set when a message was refused for the token
 
     def __repr__(self) -> str:
         return f"<SlackClient of {self._settings.api_url}>"
@@ -310,7 +310,7 @@ class SlackClient:
             if isinstance(error, ApiRefusal) and error.code in ignored:
                 return {}
             if isinstance(error, ApiRefusal) and error.is_about_token:
-                self.on_token_refused()
+                self.is_token_doubted.set()
             raise make_delivery_error(error, is_repeatable=is_repeatable) from error
 
     async def _read_pages(self, field: str, max_pages: int, method: str, **fields: Any) -> list[JSON]:

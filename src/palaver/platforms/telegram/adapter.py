@@ -252,14 +252,7 @@ class TelegramAdapter(Adapter):
                 if not _is_content_refused(error):
                     raise
                 log.info("telegram_rich_message_refused", extra={"reason": str(error.__cause__)})
-        return await self._send(
-            message,
-            self._client.bot.send_message,
-            text=body.text,
-            entities=_make_entities(body),
-            reply_markup=_make_keyboard(message.buttons),
-            link_preview_options=NO_LINK_PREVIEW,
-        )
+        return await self._send(message, self._client.bot.send_message, **_make_content(body, message.buttons))
 
     async def _send(self, message: OutgoingMessage, call: Callable[..., Awaitable[Message]], **fields: Any) -> str:
         sent = await self._client.deliver(
@@ -292,11 +285,8 @@ class TelegramAdapter(Adapter):
                 message.address,
                 self._client.bot.edit_message_text,
                 message_id=int(message_id),
-                text=body.text,
-                entities=_make_entities(body),
-                reply_markup=_make_keyboard(message.buttons),
-                link_preview_options=NO_LINK_PREVIEW,
                 is_repeatable=True,
+                **_make_content(body, message.buttons),
             )
         except SendRejected as error:
             if not _is_refusal(error, "message is not modified"):
@@ -374,6 +364,15 @@ def _is_content_refused(error: DeliveryError) -> bool:
 def _is_refusal(error: SendRejected, *descriptions: str) -> bool:
     cause = error.__cause__
     return isinstance(cause, ApiRefusal) and any(map(cause.says, descriptions))
+
+
+def _make_content(body: MessageBody, buttons: Sequence[Button]) -> dict[str, Any]:
+    return {
+        "text": body.text,
+        "entities": _make_entities(body),
+        "reply_markup": _make_keyboard(buttons),
+        "link_preview_options": NO_LINK_PREVIEW,
+    }
 
 
 def _make_entities(body: MessageBody) -> list[MessageEntity] | None:

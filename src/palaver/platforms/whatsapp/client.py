@@ -257,14 +257,7 @@ class GraphClient:
         except GraphRefusal as refusal:
             raise make_platform_error(refusal) from None
         except (httpx2.RequestError, TimeoutError) as error:
-            raise ConnectionLost(
-                say(
-                    "platform.not_reachable_because",
-                    "{platform} can't be reached right now ({reason}).",
-                    platform="WhatsApp",
-                    reason=type(error).__name__,
-                )
-            ) from None
+            raise ConnectionLost(_describe_silence(error)) from None
 
     async def get_number(self, *fields: str) -> JSON:
         return await self.get(self._settings.phone_number_id, {"fields": ",".join(fields)})
@@ -347,14 +340,7 @@ class GraphClient:
         except GraphRefusal as refusal:
             raise make_delivery_error(refusal, is_repeatable=is_repeatable) from None
         except NOT_SENT_ERRORS as error:
-            raise SendRetryable(
-                say(
-                    "platform.not_reachable_because",
-                    "{platform} can't be reached right now ({reason}).",
-                    platform="WhatsApp",
-                    reason=type(error).__name__,
-                )
-            ) from None
+            raise SendRetryable(_describe_silence(error)) from None
         except (httpx2.RequestError, TimeoutError) as error:
             reason = f"WhatsApp did not answer ({type(error).__name__})."
             raise (SendRetryable(reason) if is_repeatable else SendUncertain(reason)) from None
@@ -392,6 +378,15 @@ class GraphClient:
 
     def _get_token(self) -> str:
         return self._settings.access_token.get_secret_value()
+
+
+def _describe_silence(error: Exception) -> str:
+    return say(
+        "platform.not_reachable_because",
+        "{platform} can't be reached right now ({reason}).",
+        platform="WhatsApp",
+        reason=type(error).__name__,
+    )
 
 
 def _frame_upload(boundary: str, name: str, media_type: str) -> tuple[bytes, bytes]:

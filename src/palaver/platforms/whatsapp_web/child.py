@@ -41,6 +41,8 @@ from palaver.platforms.whatsapp_web.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from palaver.platforms.whatsapp_web.protocol import Receive, Report
+
 WORKERS: Final = 4  # requests that the library works on at once, besides downloads
 DOWNLOAD_WORKERS: Final = 4  # of their own: a download that hangs does not block sending
 INTERRUPT_SECONDS: Final = 0.2  # in which the main thread notices a signal that it was given itself
@@ -57,14 +59,8 @@ class Library(Protocol):
 
     version: str
 
-    def connect(
-        self,
-        options: Mapping[str, Any],
-        *,
-        report: Callable[[State, dict[str, Any]], None],
-        receive: Callable[[dict[str, Any]], None],
-    ) -> None:
-        """Connect, and return when the connection has ended for good. `receive` returns when an event is durable."""
+    def connect(self, options: Mapping[str, Any], *, report: Report, receive: Receive) -> None:
+        """Connect, and return when the connection has ended for good."""
         ...
 
     def is_alive(self) -> bool: ...

@@ -30,7 +30,7 @@ from palaver.sessions.inbound import (
 )
 
 MAX_LINE_CHARS: Final = 2000
-_FILE_DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
+FILE_DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
     "imageMessage": lambda _image: "Photo",
     "videoMessage": lambda _video: "Video",
     "ptvMessage": lambda _video: "Video message",
@@ -69,7 +69,7 @@ def describe_content(message: Any, *, names_files: bool = False) -> str:
 
     `names_files` is for a message whose files are not downloaded, such as one that was replied to.
     """
-    descriptions = _DESCRIPTIONS | _FILE_DESCRIPTIONS if names_files else _DESCRIPTIONS
+    descriptions = _DESCRIPTIONS | FILE_DESCRIPTIONS if names_files else _DESCRIPTIONS
     for field, describe in descriptions.items():
         if message.HasField(field):
             line = " ".join(describe(getattr(message, field)).split())

@@ -38,8 +38,7 @@ from palaver.platforms.whatsapp_web.protocol import FILES_FOLDER, SESSION_FILE, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Report = Callable[[State, dict[str, Any]], None]
-    Receive = Callable[[dict[str, Any]], None]
+    from palaver.platforms.whatsapp_web.protocol import Receive, Report
 
 
 FIRST_CODE_SECONDS: Final = 60

@@ -23,8 +23,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    Report = Callable[["State", dict[str, Any]], None]  # what has become of the connection
+    Receive = Callable[[dict[str, Any]], None]  # an event; returns when it is durable
 
 MAX_LINE_BYTES: Final = 1024 * 1024
 MAX_TEXT_CHARS: Final = 70_000  # of a received message; WhatsApp allows 65,536

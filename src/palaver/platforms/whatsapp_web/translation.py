@@ -23,7 +23,13 @@ from neonize.proto.waE2E.WAWebProtobufsE2E_pb2 import (
     ReactionMessage,
 )
 
-from palaver.platforms.whatsapp_web.inbound import GROUP_SERVER, LID_SERVER, PHONE_SERVER, describe_content
+from palaver.platforms.whatsapp_web.inbound import (
+    FILE_DESCRIPTIONS,
+    GROUP_SERVER,
+    LID_SERVER,
+    PHONE_SERVER,
+    describe_content,
+)
 from palaver.platforms.whatsapp_web.protocol import MAX_TEXT_CHARS
 
 if TYPE_CHECKING:
@@ -38,9 +44,6 @@ MAX_MENTIONS: Final = 1000
 MAX_MENTION_CHARS: Final = 100
 MAX_REFERENCE_BYTES: Final = 16 * 1024
 CHAT_SERVERS: Final = frozenset({PHONE_SERVER, LID_SERVER, GROUP_SERVER})  # not status updates, channels, broadcasts
-MEDIA_FIELDS: Final = (
-    *("imageMessage", "videoMessage", "ptvMessage", "audioMessage", "documentMessage", "stickerMessage"),
-)
 # The library downloads from the address in a message, whatever it is; the path is added to a server of WhatsApp.
 _FILE_URL: Final = re.compile(r"https://[a-z0-9.-]+\.whatsapp\.net/[^\s\\]*")
 _FILE_PATH: Final = re.compile(r"/[^/\s\\][^\s\\]*")
@@ -188,7 +191,7 @@ def _find_album(message: Message) -> str | None:
 
 def describe_media(message: Message) -> dict[str, Any] | None:
     """Return the file of a message, with all that is needed to download it later."""
-    field = next((field for field in MEDIA_FIELDS if message.HasField(field)), None)
+    field = next((field for field in FILE_DESCRIPTIONS if message.HasField(field)), None)
     if field is None:
         return None
     media = getattr(message, field)
