@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import re
 
-from palaver.platforms.email.headers import Mailbox, MailHeader, get_domain, normalize_address, parse_mailboxes
+from palaver.platforms.email.headers import (
+    Mailbox,
+    MailHeader,
+    find_comment_end,
+    get_domain,
+    normalize_address,
+    parse_mailboxes,
+)
 
 MAX_RESULTS_CHARS = 10_000
 
 _SERVER = re.compile(r"\s{0,20}(?:\([^()]{0,200}\)\s{0,20})?\"?([^\s;()\"]{1,255})")
 _WORD = re.compile(r"[\w.@-]{1,255}")
+_PIECE = re.compile(r'\\.?|"(?P<quoted>(?:[^"\\]|\\.)*+)"|\(|[^\\"(]++', re.DOTALL)
 _PROPERTY = re.compile(r"\bheader\.from\s*=\s*\"?([^\s;\"]{1,255})", re.IGNORECASE)
 _SIGNED_IN = re.compile(r"\bsmtp\.auth\s*=\s*\"?([^\s;\"]{1,255})", re.IGNORECASE)
 
@@ -101,29 +109,16 @@ def _read_verdict(result: str) -> str:
 def _remove_comments(text: str) -> str:
     """Return a field without comments, and without quoted texts unless they are single words. Raises SenderRefused."""
     kept: list[str] = []
-    quoted: list[str] | None = None  # the text of the quotes that are open
-    depth = 0  # of comments
-    chars = iter(text)
-    for char in chars:
-        if char == "\\":
-            escaped = next(chars, "")
-            if quoted is not None:
-                quoted.append(f"\\{escaped}")
-        elif depth:
-            depth += {"(": 1, ")": -1}.get(char, 0)
+    position: int | None = 0
+    while position is not None and (match := _PIECE.match(text, position)) is not None:
+        position = match.end()
+        quoted = match["quoted"]
+        if match[0] == "(":
+            position = find_comment_end(text, position)
         elif quoted is not None:
-            if char != '"':
-                quoted.append(char)
-                continue
-            word = "".join(quoted)
-            kept.append(word if _WORD.fullmatch(word) else "_")
-            quoted = None
-        elif char == '"':
-            quoted = []
-        elif char == "(":
-            depth = 1
-        else:
-            kept.append(char)
-    if quoted is not None or depth:
+            kept.append(quoted if _WORD.fullmatch(quoted) else "_")
+        elif not match[0].startswith("\\"):
+            kept.append(match[0])
+    if position != len(text):
         raise SenderRefused("The Authentication-Results header is damaged.")
     return "".join(kept)

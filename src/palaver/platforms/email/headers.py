@@ -241,7 +241,7 @@ def _tokenize(text: str) -> list[str]:
         position = match.end()
         token, quoted, sign = match[0], match["quoted"], match["sign"]
         if sign == "(":
-            position = _find_comment_end(text, position)
+            position = find_comment_end(text, position) or len(text)
         elif quoted is not None:
             tokens.append('"' + _ESCAPED.sub(r"\1", quoted) + '"')
         elif sign is not None and sign not in ",;:":
@@ -251,13 +251,14 @@ def _tokenize(text: str) -> list[str]:
     return tokens
 
 
-def _find_comment_end(text: str, position: int) -> int:
+def find_comment_end(text: str, position: int) -> int | None:
+    """Return where the comment ends that has begun before a position; None if it is not closed."""
     depth = 1
     for sign in _COMMENT_SIGN.finditer(text, position):
         depth += {"(": 1, ")": -1}.get(sign[0], 0)
         if depth == 0:
             return sign.end()
-    return len(text)
+    return None
 
 
 # Finds the conversation of a mail, and makes the ids of our own mails. Pure.
