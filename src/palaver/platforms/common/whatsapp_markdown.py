@@ -66,14 +66,16 @@ class _BlockWriter:
         return "\n\n".join(self._write_blocks(None)).strip("\n")
 
     def _write_blocks(self, end: str | None) -> Iterator[str]:
-        """Yield the blocks until the token that closes their container."""
+        return filter(None, map(self._write_block, self._take_until(end)))
+
+    def _take_until(self, end: str | None) -> Iterator[Token]:
+        """Yield the tokens of a container until the one that closes it; the caller takes what is inside of each."""
         while self._next < len(self._tokens):
             token = self._tokens[self._next]
             self._next += 1
             if token.type == end:
                 return
-            if text := self._write_block(token):
-                yield text
+            yield token
 
     def _write_block(self, token: Token) -> str:
         match token.type:
@@ -110,11 +112,7 @@ class _BlockWriter:
     def _write_list(self, end: str, number: int | None) -> str:
         items: list[str] = []
         is_loose = False
-        while self._next < len(self._tokens):
-            token = self._tokens[self._next]
-            self._next += 1
-            if token.type == end:
-                break
+        for _ in self._take_until(end):
             first = self._tokens[self._next]
             is_loose = is_loose or (first.type == "paragraph_open" and not first.hidden)
             label = "- " if number is None else f"{number}. "
@@ -125,12 +123,8 @@ class _BlockWriter:
 
     def _read_rows(self) -> list[list[str]]:
         """Return the cells of a table as plain texts, and pass over it."""
-        start = self._next
-        while self._tokens[self._next].type != "table_close":
-            self._next += 1
-        self._next += 1
-        cells = self._tokens[start : self._next]
-        return list(read_rows(cells, lambda token: " ".join(_write_plain(token.children or []).split())))
+        tokens = self._take_until("table_close")
+        return list(read_rows(tokens, lambda token: " ".join(_write_plain(token.children or []).split())))
 
 
 def _write_code(content: str) -> str:
@@ -166,59 +160,52 @@ def _wrap_lines(text: str, mark: str) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class _Mark:
-    """Where a format begins or ends."""
+class _Format:
+    """A format. Among the pieces of a text, it stands where it begins and again where it ends."""
 
     sign: str
-    is_opening: bool
-    partner: _Mark | None = None
-    is_written: bool = True
-
-    def close(self) -> _Mark:
-        """Return where the format ends that begins here."""
-        self.partner = _Mark(self.sign, is_opening=False, partner=self, is_written=self.is_written)
-        return self.partner
+    is_written: bool
 
 
 def _write_inline(tokens: Sequence[Token], outer: str = "") -> str:
     """Return the text of a paragraph. `outer` is a mark that is around all of it, and is not repeated inside."""
     pieces = _list_pieces(tokens, outer)
-    texts = [piece for piece in pieces if isinstance(piece, _Mark) or piece]
+    texts = [piece for piece in pieces if isinstance(piece, _Format) or piece]
     _drop_unread_marks(texts)
-    return "".join(piece.sign * piece.is_written if isinstance(piece, _Mark) else piece for piece in texts)
+    return "".join(piece.sign * piece.is_written if isinstance(piece, _Format) else piece for piece in texts)
 
 
-def _list_pieces(tokens: Sequence[Token], outer: str) -> list[str | _Mark]:
-    pieces: list[str | _Mark] = []
-    open_marks: list[_Mark] = []
+def _list_pieces(tokens: Sequence[Token], outer: str) -> list[str | _Format]:
+    pieces: list[str | _Format] = []
+    open_formats: list[_Format] = []
     links: list[tuple[str, int]] = []  # the address, and where the label begins
     for token in tokens:
         name, _, action = token.type.rpartition("_")
         if name in _MARKS and action == "open":
-            pieces.append(_open_mark(_MARKS[name], open_marks, outer))
+            pieces.append(_open_format(_MARKS[name], open_formats, outer))
         elif name in _MARKS:
-            pieces.append(open_marks.pop().close())
+            pieces.append(open_formats.pop())
         elif token.type == "link_open":
             links.append((str(token.attrs.get("href", "")), len(pieces)))
         elif token.type == "link_close":
             pieces.append(_write_address(*links.pop(), pieces))
         elif token.type in {"softbreak", "hardbreak"}:  # formats end with a line, and begin again in the next
-            signs = [mark.sign for mark in open_marks]
-            pieces += [open_marks.pop().close() for _ in signs]
+            signs = [each.sign for each in open_formats]
+            pieces += [open_formats.pop() for _ in signs]
             pieces.append("\n")
-            pieces += [_open_mark(sign, open_marks, outer) for sign in signs]
+            pieces += [_open_format(sign, open_formats, outer) for sign in signs]
         else:
             pieces.append(_write_leaf(token))
     return pieces
 
 
-def _open_mark(sign: str, open_marks: list[_Mark], outer: str) -> _Mark:
-    is_repeated = sign == outer or any(mark.sign == sign for mark in open_marks)
-    open_marks.append(_Mark(sign, is_opening=True, is_written=not is_repeated))
-    return open_marks[-1]
+def _open_format(sign: str, open_formats: list[_Format], outer: str) -> _Format:
+    is_repeated = sign == outer or any(each.sign == sign for each in open_formats)
+    open_formats.append(_Format(sign, is_written=not is_repeated))
+    return open_formats[-1]
 
 
-def _write_address(address: str, start: int, pieces: Sequence[str | _Mark]) -> str:
+def _write_address(address: str, start: int, pieces: Sequence[str | _Format]) -> str:
     label = "".join(piece for piece in pieces[start:] if isinstance(piece, str)).strip()
     target = address.removeprefix("mailto:").removeprefix("tel:")
     if not label:
@@ -242,19 +229,19 @@ def _write_leaf(token: Token) -> str:
             return token.content
 
 
-def _drop_unread_marks(pieces: Sequence[str | _Mark]) -> None:
+def _drop_unread_marks(pieces: Sequence[str | _Format]) -> None:
     """Leave out the pairs of marks that WhatsApp would show as characters."""
+    begun: set[_Format] = set()
     before = ""  # the last character of the text so far
     for piece, following in pairwise([*pieces, ""]):
         if isinstance(piece, str):
             before = piece[-1]
             continue
         after = following if isinstance(following, str) else "*"
-        inside, outside = (after[:1], before) if piece.is_opening else (before, after[:1])
+        inside, outside = (before, after[:1]) if piece in begun else (after[:1], before)
+        begun.add(piece)
         if not inside or inside.isspace() or outside.isalnum():
             piece.is_written = False
-        if not piece.is_written and piece.partner is not None:
-            piece.partner.is_written = False
 
 
 def _write_plain(tokens: Sequence[Token]) -> str:

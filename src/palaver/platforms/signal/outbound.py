@@ -106,16 +106,12 @@ class _Writer:
         self._marker = ""  # of the list item that begins
 
     def write(self, tokens: Sequence[Token]) -> MessageBody:
-        position = 0
-        while position < len(tokens):
-            token = tokens[position]
+        stream = iter(tokens)
+        for token in stream:
             if token.type == "table_open":
-                end = next(n for n in range(position, len(tokens)) if tokens[n].type == "table_close")
-                self._write_table(list(read_rows(tokens[position:end], _write_cell)))
-                position = end
+                self._write_table(list(read_rows(stream, _write_cell)))
             else:
                 self._write_block(token)
-            position += 1
         text = "".join(self._parts)
         return MessageBody(text, tuple(f"{start}:{length}:{style}" for start, length, style in self._styles))
 
