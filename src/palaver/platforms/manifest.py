@@ -84,6 +84,10 @@ class PlatformManifest:
             return frozenset(self.addresses)
         return frozenset(self.settings.model_fields) - self.list_secrets()
 
+    def may_be_secret(self, setting: str) -> bool:
+        """Whether the value of a setting is not to be shown; what has no setting may be a secret with a wrong name."""
+        return setting not in self.settings.model_fields or setting in self.list_secrets()
+
     def list_secrets(self) -> frozenset[str]:
         fields = self.settings.model_fields.items()
         return frozenset(name for name, info in fields if "SecretStr" in str(info.annotation))

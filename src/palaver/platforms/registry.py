@@ -232,9 +232,8 @@ def _iterate_secrets(settings: AccountSettings) -> Iterator[tuple[str, str]]:
 
 def _list_raw_secrets(manifest: PlatformManifest, values: Mapping[str, object]) -> Iterator[str]:
     """Yield the texts in settings that are not validated yet and may be secret."""
-    fields = manifest.settings.model_fields
     for name, value in values.items():
-        if name not in fields or "SecretStr" in str(fields[name].annotation):
+        if manifest.may_be_secret(name):
             for item in value if isinstance(value, list) else [value]:
                 yield str(item).strip()
 

@@ -44,7 +44,7 @@ class InstalledPlatforms:
 
     def is_secret(self, platform: str, setting: str) -> bool:
         manifest = self._manifests.get(platform)
-        return manifest is None or setting not in manifest.settings.model_fields or setting in manifest.list_secrets()
+        return manifest is None or manifest.may_be_secret(setting)
 
     def list_addresses(self, platform: str) -> Mapping[str, object] | None:
         manifest = self._manifests.get(platform)

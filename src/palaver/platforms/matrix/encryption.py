@@ -51,16 +51,6 @@ FILE_NAME = "signing-keys.json"
 USAGES = ("master", "self_signing", "user_signing")
 
 
-def _describe_unverified(device_id: str) -> str:
-    return say(
-        "matrix.not_verified",
-        "Our session is not verified, so some clients don't send us the keys of encrypted messages."
-        " Sign in to the account in Element, open Settings > Sessions, and verify the session"
-        " {device}.",
-        device=device_id,
-    )
-
-
 class RoomEncryption:
     """The keys of one device."""
 
@@ -269,10 +259,17 @@ async def sign_own_device(client: MatrixClient, device_id: str, folder: Path, pa
     keys = _load_keys(folder)
     if master is None:
         keys = keys or _create_keys(folder)
-        if not await _upload_keys(client, keys, password):
-            return _describe_unverified(device_id)
-    elif keys is None or keys["master"].public != master:
-        return _describe_unverified(device_id)
+        is_own = await _upload_keys(client, keys, password)
+    else:
+        is_own = keys is not None and keys["master"].public == master
+    if keys is None or not is_own:
+        return say(
+            "matrix.not_verified",
+            "Our session is not verified, so some clients don't send us the keys of encrypted messages."
+            " Sign in to the account in Element, open Settings > Sessions, and verify the session"
+            " {device}.",
+            device=device_id,
+        )
     signed = keys["self_signing"].sign(user_id, device)
     await client.request("POST", f"{API}/keys/signatures/upload", body={user_id: {device_id: signed}})
     return None
