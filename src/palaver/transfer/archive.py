@@ -319,11 +319,7 @@ class PersonExports:
 
     def start(self, principal: Principal) -> Iterator[bytes]:
         """Return the archive of a person, to be read on a thread; raises `TooManyAttempts`."""
-        self._check(principal.person_id)
-        return self._iterate(principal)
-
-    def _check(self, person_id: PersonId) -> None:
-        now = self._clock.now()
+        now, person_id = self._clock.now(), principal.person_id
         with self._lock:
             self._started = {each: times for each, times in self._started.items() if now - times[-1] < PERIOD}
             if person_id in self._running:
@@ -338,6 +334,7 @@ class PersonExports:
                     retry_after=wait.total_seconds(),
                 )
             times.append(now)
+        return self._iterate(principal)
 
     def _iterate(self, principal: Principal) -> Iterator[bytes]:
         with self._lock:

@@ -132,7 +132,9 @@ class _Export:
                 yield from self._iterate_records(projects.EXPORT, "t.person_id = $1", person_id)
                 yield from self._iterate_records(saved_prompts.EXPORT, "t.person_id = $1", person_id)
         else:
-            yield from self._iterate_used_projects()
+            some = build_placeholders(len(self._session_nos))
+            is_used = f"t.no IN (SELECT s.project_no FROM session s WHERE s.no IN ({some}))"
+            yield from self._iterate_records(projects.EXPORT, is_used, *self._session_nos)
         yield from self._iterate_attachments()
         yield from self._iterate_sessions()
         if scope.kind == "sessions":
@@ -198,15 +200,6 @@ class _Export:
             if sender_ids:
                 account["sender_ids"] = sender_ids
         return record | ({"accounts": accounts} if accounts else {})
-
-    def _iterate_used_projects(self) -> Iterator[Record]:
-        seen: set[str] = set()
-        for session_no in self._session_nos:
-            condition = "t.no = (SELECT s.project_no FROM session s WHERE s.no = $1)"
-            for record in self._iterate_records(projects.EXPORT, condition, session_no):
-                if record["id"] not in seen:
-                    seen.add(record["id"])
-                    yield record
 
     # -- files ---------------------------------------------------------------------------------------------
 

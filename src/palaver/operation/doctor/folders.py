@@ -49,20 +49,19 @@ def check_home(home: Path) -> Iterator[Finding]:
     if not home.is_dir():
         yield make_problem(FindingCode.HOME_NOT_FOLDER, folder=home, command=f"mv {path} {path}.old")
         return
-    info = home.stat()
-    if info.st_uid != os.geteuid():
+    if home.stat().st_uid != os.geteuid():
         yield make_problem(FindingCode.HOME_OF_OTHER_USER, folder=home, command=f"sudo chown -R $(id -un) {path}")
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
         yield make_problem(FindingCode.HOME_NOT_WRITABLE, folder=home, command=f"chmod u+rwx {path}")
         return
     private = sorted({path for pattern in _PRIVATE_FILES for path in home.glob(pattern) if path.is_file()})
     open_paths = [path for path in (home, *private) if path.stat().st_mode & _OTHERS]
-    if not open_paths:
+    if open_paths:
+        fixes = [f"chmod {'700' if each.is_dir() else '600'} {shlex.quote(str(each))}" for each in open_paths]
+        names = ", ".join(each.name if each != home else str(home) for each in open_paths)
+        yield make_warning(FindingCode.HOME_READABLE, files=names, command=" && ".join(fixes))
+    else:
         yield make_ok(FindingCode.HOME_PRIVATE, folder=home)
-        return
-    fixes = [f"chmod {'700' if each.is_dir() else '600'} {shlex.quote(str(each))}" for each in open_paths]
-    names = ", ".join(each.name if each != home else str(home) for each in open_paths)
-    yield make_warning(FindingCode.HOME_READABLE, files=names, command=" && ".join(fixes))
 
 
 def check_disk(home: Path, database: Path | None) -> Iterator[Finding]:

@@ -80,11 +80,9 @@ def check_versions() -> Iterator[Finding]:
 
 
 def _is_installed(package: str) -> bool:
-    try:
-        version(package)
-    except PackageNotFoundError:
-        return False
-    return True
+    with contextlib.suppress(PackageNotFoundError):
+        return bool(version(package))
+    return False
 
 
 def check_clock(store: SessionStore | None, settings: Settings | None) -> Iterator[Finding]:
@@ -111,16 +109,13 @@ def check_server(
     host, port = settings.web.host, settings.web.port
     if running_url is not None:
         yield from _check_running_server(running_url)
-        return
-    if port is None:  # any free one will do
+    elif port is None:  # any free one will do
         yield make_ok(FindingCode.SERVER_STOPPED)
-        return
-    if not _is_port_in_use(host, port):
+    elif not _is_port_in_use(host, port):
         yield make_ok(FindingCode.PORT_FREE, port=port)
-        return
-    port_user = find_port_user(port)
-    user = f" ({port_user})" if port_user else ""
-    yield make_problem(FindingCode.PORT_TAKEN, user=user, port=port)
+    else:
+        port_user = find_port_user(port)
+        yield make_problem(FindingCode.PORT_TAKEN, user=f" ({port_user})" if port_user else "", port=port)
 
 
 def _check_running_server(url: str) -> Iterator[Finding]:

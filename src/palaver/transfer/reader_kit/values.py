@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-UNKNOWN_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)  # of a conversation without any time
-_EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
+UNKNOWN_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)  # of a conversation without any time; no time is earlier
 _LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC)
 _MAX_SECONDS: Final = 1e11  # above: milliseconds, microseconds or nanoseconds
 _DATA_URL = re.compile(r"data:([\w.+-]{1,60}/[\w.+-]{1,60})?[^,]{0,200};base64,")
@@ -82,10 +81,13 @@ def as_count(value: object) -> int:
     return min(max(int(value), 0), MAX_TOKENS)
 
 
-def read_time(value: object) -> datetime | None:
-    """Read a time in seconds, milliseconds or finer, or in ISO format; None if it is missing or absurd."""
+def read_time(value: object, zone: tzinfo | None = UTC) -> datetime | None:
+    """Read a time in seconds, milliseconds or finer, or in ISO format; None if it is missing or absurd.
+
+    `zone` is that of a text without a time zone; None: of this machine.
+    """
     if isinstance(value, str):
-        return _read_iso_time(value)
+        return _read_iso_time(value, zone)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -97,23 +99,20 @@ def read_time(value: object) -> datetime | None:
     for _ in range(3):
         if seconds > _MAX_SECONDS:
             seconds /= 1000
-    if not _EARLIEST.timestamp() <= seconds < _LATEST.timestamp():
+    if not UNKNOWN_TIME.timestamp() <= seconds < _LATEST.timestamp():
         return None
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _read_iso_time(text: str) -> datetime | None:
+def _read_iso_time(text: str, zone: tzinfo | None) -> datetime | None:
     if len(text) > 40:
         return None
     try:
         time = datetime.fromisoformat(text.strip())
-    except ValueError:
+        time = (time.replace(tzinfo=zone) if time.tzinfo is None else time).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
         return None
-    try:
-        time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except OverflowError:
-        return None
-    return time if _EARLIEST <= time < _LATEST else None
+    return time if UNKNOWN_TIME <= time < _LATEST else None
 
 
 def find_first_time(values: Iterable[object]) -> datetime | None:

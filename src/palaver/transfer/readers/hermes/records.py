@@ -174,13 +174,7 @@ def read_seconds(value: object, zone: tzinfo | None) -> float | None:
     """Read a time; one without a time zone is in the zone of Hermes or, if that is None, of this machine."""
     if type(value) is float and _EARLIEST_SECONDS <= value < _LATEST_SECONDS:  # as in the database
         return value
-    if isinstance(value, str) and len(value) <= 40:
-        try:
-            local = datetime.fromisoformat(value.strip())
-            value = (local.replace(tzinfo=zone) if local.tzinfo is None else local).timestamp()
-        except (ValueError, OverflowError, OSError):
-            return None
-    time = read_time(value)
+    time = read_time(value, zone)
     return None if time is None else time.timestamp()
 
 

@@ -90,19 +90,15 @@ class StateDatabase:
             ):
                 where = f"{self.name}, message {row['id']}"
                 record = read_record(_decode_row(row), where, self._zone)
-                if record is None or isinstance(record, ImportProblem):
-                    if record is not None:
-                        yield record
-                    continue
-                if is_review_request(record.role, record.text):
+                if isinstance(record, ImportProblem):
+                    yield record
+                elif record is not None and is_review_request(record.role, record.text):
                     is_reviewed = True
-                    continue
-                if is_reviewed:
+                elif record is not None:
+                    if not is_reviewed or record.role != "assistant":
+                        record.is_undone = row["active"] == 0 and not row["compacted"]
+                        yield record
                     is_reviewed = False
-                    if record.role == "assistant":
-                        continue
-                record.is_undone = row["active"] == 0 and not row["compacted"]
-                yield record
         except InvalidForeignDatabase as error:
             yield ImportProblem(where=f"{self.name}, session {session_id}", what=str(error))
 
