@@ -243,9 +243,10 @@ async def test_a_long_conversation_is_erased_in_small_transactions(
                 store, await say(inbox, source, f"{MARK} {number}", f"l{number}-{source.chat_id}", is_addressed=True)
             )
         answer(store, await say(inbox, make_shared(OTHER_MARK), f"between {number}", f"o{number}", is_addressed=True))
-    progress: list[object] = []
-    await erasures.erase(store.get_owner().principal, ada.id, progress.append)
-    assert len(progress) > 60
+    points: list[str] = []
+    monkeypatch.setattr("palaver.operation.erasure.crash_point", points.append)
+    await erasures.erase(store.get_owner().principal, ada.id)
+    assert points.count("erase.batch_stored") > 60
     assert find_everywhere(store, tmp_path / "attachments", MARK) == []
     shared = [session for session in store.seen_by(bob.principal).list(limit=50) if session.shared]
     assert max(session.message_count for session in shared) == 28

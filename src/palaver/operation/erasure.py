@@ -86,9 +86,7 @@ class Erasures:
             report = report.add(shared_messages=count)
         return ErasurePreview(person.id, person.name, report.add(shared_conversations=len(shared_sessions)))
 
-    async def erase(
-        self, principal: Principal, person_id: str, on_progress: Callable[[ErasureReport], None] | None = None
-    ) -> ErasureReport:
+    async def erase(self, principal: Principal, person_id: str) -> ErasureReport:
         """Erase a person, or go on with it; returns the report when everything is gone."""
         check_is_owner(principal)
         now = to_micros(self._store.clock.now())
@@ -106,7 +104,7 @@ class Erasures:
         erasure_id = await self._engine.arun(Write(begin, frees_space=True))
         crash_point("erase.started")
         log.info("erasure_started", extra={"erasure": erasure_id})
-        return await self._finish(erasure_id, on_progress)
+        return await self._finish(erasure_id)
 
     async def finish_all(self) -> int:
         """Go on with the erasures that have not ended; return how many there were."""
@@ -131,17 +129,13 @@ class Erasures:
 
     # -- the steps -----------------------------------------------------------------------------------------
 
-    async def _finish(
-        self, erasure_id: str, on_progress: Callable[[ErasureReport], None] | None = None
-    ) -> ErasureReport:
+    async def _finish(self, erasure_id: str) -> ErasureReport:
         while (row := await self._engine.arun(Read(lambda tx: erasures.find_open(tx, erasure_id)))) is not None:
             if row.person.pending_hashes:
                 await self._delete_bytes(row)
             if row.step is ErasureStep.PERSON:
                 await asyncio.to_thread(self._delete_outputs, row.person)
             await self._advance(row)
-            if on_progress is not None:
-                on_progress(row.report)
             await asyncio.sleep(BATCH_PAUSE_SECONDS)
         report = await self._engine.arun(Read(lambda tx: erasures.load_report(tx, erasure_id)))
         log.info("erasure_ended", extra={"erasure": erasure_id, **(report or ErasureReport()).to_dict()})

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines import migrate
 from palaver.core.engines.base import Engine, Read, Write
@@ -18,7 +19,7 @@ from palaver.core.engines.sqlite import DIALECT as SQLITE_DIALECT, SqliteEngine
 from palaver.operation import invariants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from palaver.sessions.store import SessionStore
@@ -53,11 +54,11 @@ UPLOAD_SECONDS: Final = 60  # an attachment is recorded just before its bytes ar
 
 @dataclass(slots=True)
 class CheckResult:
-    name: str  # for programs
-    title: str  # for people
+    """One part of the check."""
+
+    title: str
     problems: list[str] = field(default_factory=list)  # sentences without a period, at most MAX_LISTED
     problem_count: int = 0
-    checked_count: int | None = None  # files that were looked at
     repairable_count: int = 0  # of the problems, those that `palaver doctor --repair` solves
 
     @property
@@ -68,71 +69,39 @@ class CheckResult:
     def is_repairable(self) -> bool:
         return 0 < self.problem_count == self.repairable_count
 
-    def add(self, problems: list[str]) -> None:
-        self.problem_count += len(problems)
-        self.problems += problems[: MAX_LISTED - len(self.problems)]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "title": self.title,
-            "ok": self.is_ok,
-            "checked": self.checked_count,
-            "problem_count": self.problem_count,
-            "problems": self.problems,
-        }
+    def add(self, problem: str | invariants.WrongSession) -> None:
+        self.problem_count += 1
+        if isinstance(problem, invariants.WrongSession):
+            self.repairable_count += problem.is_repairable
+            problem = problem.problem
+        if len(self.problems) < MAX_LISTED:
+            self.problems.append(problem)
 
 
-@dataclass(frozen=True, slots=True)
-class IntegrityReport:
-    results: tuple[CheckResult, ...]
-
-    @property
-    def is_ok(self) -> bool:
-        return all(result.is_ok for result in self.results)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"ok": self.is_ok, "checks": [result.to_json() for result in self.results]}
-
-
-def check_integrity(
-    store: SessionStore, attachment_folder: Path | None, on_part: Callable[[str], None] = lambda _: None
-) -> IntegrityReport:
-    """Check a whole store; blocks for as long as that takes. `on_part` is told the title of each part that begins.
-
-    Without a folder, attachments are not looked at.
-    """
+def check_integrity(store: SessionStore, attachments: Path) -> Iterator[CheckResult]:
+    """Check a whole store, part by part; blocks for as long as that takes."""
     engine = store.engine
-    results = []
+    parts: dict[str, Iterable[str | invariants.WrongSession]] = {
+        "Database file" if engine.name == "sqlite" else "Database": find_engine_problems(engine),
+        "Tables and indexes": find_schema_problems(engine),
+        "Logs, counters and search index": iterate_wrong_sessions(engine),
+        "Running turns": _check_ranges(engine, invariants.find_double_turns),
+        "Chats and their conversations": chain(
+            _check_ranges(engine, invariants.find_wrong_lanes),
+            engine.run(Read(lambda tx: invariants.list_lost_lanes(tx, MAX_LISTED), is_long=True)),
+        ),
+        "Attached files": _check_files(engine, attachments),
+    }
+    for title, problems in parts.items():
+        result = CheckResult(title)
+        for problem in problems:
+            result.add(problem)
+        yield result
 
-    def start(name: str, title: str) -> CheckResult:
-        on_part(title)
-        results.append(CheckResult(name, title))
-        return results[-1]
 
-    start("database", "Database file" if engine.name == "sqlite" else "Database").add(find_engine_problems(engine))
-    start("schema", "Tables and indexes").add(find_schema_problems(engine))
-    _check_sessions(engine, start)
-    if attachment_folder is not None:
-        _check_files(engine, attachment_folder, start("attachments", "Attached files"))
-    return IntegrityReport(tuple(results))
-
-
-def _check_sessions(engine: Engine, start: Callable[[str, str], CheckResult]) -> None:
-    parts: tuple[tuple[str, str, Callable[..., list[str]]], ...] = (
-        ("turns", "Running turns", invariants.find_double_turns),
-        ("lanes", "Chats and their conversations", invariants.find_wrong_lanes),
-    )
-    result = start("log", "Logs, counters and search index")
-    for wrong in iterate_wrong_sessions(engine):
-        result.add([wrong.problem])
-        result.repairable_count += wrong.is_repairable
-    for name, title, find in parts:
-        result = start(name, title)
-        for after, up_to in _iterate_ranges(engine):
-            result.add(engine.run(Read(partial(find, after=after, up_to=up_to, limit=SESSIONS_PER_READ), is_long=True)))
-        if name == "lanes":
-            result.add(engine.run(Read(lambda tx: invariants.list_lost_lanes(tx, MAX_LISTED), is_long=True)))
+def _check_ranges(engine: Engine, find: Callable[..., list[str]]) -> Iterator[str]:
+    for after, up_to in _iterate_ranges(engine):
+        yield from engine.run(Read(partial(find, after=after, up_to=up_to, limit=SESSIONS_PER_READ), is_long=True))
 
 
 def iterate_wrong_sessions(engine: Engine) -> Iterator[invariants.WrongSession]:
@@ -151,16 +120,15 @@ def _iterate_ranges(engine: Engine) -> Iterator[tuple[int, int]]:
         after = up_to
 
 
-def _check_files(engine: Engine, folder: Path, result: CheckResult) -> None:
-    after, result.checked_count = 0, 0
+def _check_files(engine: Engine, folder: Path) -> Iterator[str]:
+    after = 0
     newest = (time.time() - UPLOAD_SECONDS) * 1_000_000
     list_files = partial(invariants.list_files, limit=FILES_PER_READ)
     while files := engine.run(Read(partial(list_files, after=after))):
         for file in files:
             problem = _find_file_problem(folder / file.sha256[:2] / file.sha256, file.size)
             if problem is not None and file.created_at < newest:
-                result.add([f"attachment {file.id}: {problem}"])
-        result.checked_count += len(files)
+                yield f"attachment {file.id}: {problem}"
         after = files[-1].no
 
 

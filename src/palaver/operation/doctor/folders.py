@@ -165,7 +165,7 @@ def _describe_error(error: PalaverError, commands: FixCommands) -> Finding:
 
 def check_everything(store: SessionStore, attachments: Path, commands: FixCommands) -> Iterator[Finding]:
     """Read the whole database, and compare what it says with itself and with the attached files."""
-    for result in check_integrity(store, attachments).results:
+    for result in check_integrity(store, attachments):
         if result.is_ok:
             yield make_ok(FindingCode.INTEGRITY_OK, subject=result.title)
         else:
