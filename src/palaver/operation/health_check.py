@@ -106,8 +106,6 @@ def _make_failure(code: FindingCode, **facts: object) -> Finding:
 
 # ---- the server's log ------------------------------------------------------------------------------------
 
-# What owners see of the server's log: the last lines of the process that answers, filtered and page by page.
-
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 MAX_PAGE_RECORDS: Final = 500
 MAX_TEXT_CHARS: Final = 200

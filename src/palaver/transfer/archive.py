@@ -103,8 +103,6 @@ class _Buffer:
 
 
 # ---- conversations as files ----------------------------------------------------------------------------------------
-#
-# Several conversations as documents: one file for each, and an index that links to them, in a .zip or a folder.
 
 
 class ArchiveFile(NamedTuple):
@@ -303,12 +301,10 @@ def _format_json(document: object) -> str:
 
 
 # ---- downloads -----------------------------------------------------------------------------------------------------
-#
-# Lets each person download the archive of their data from the page: one at a time, and not all the time.
 
 
 class PersonExports:
-    """Counts the downloads of this process."""
+    """Lets each person download the archive of their data: one at a time in this process, and not all the time."""
 
     def __init__(self, archives: PersonArchives, clock: Clock) -> None:
         self._archives = archives
@@ -352,8 +348,6 @@ class PersonExports:
 
 
 # ---- formats of `palaver export` -----------------------------------------------------------------------------------
-#
-# The formats of `palaver export`: each writes some conversations, a person's or all of them to a file or a folder.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,11 +97,8 @@ def _parse_line(number: int, line: bytes) -> NumberedRecord | BadLine:
     return NumberedRecord(number, record)
 
 
-# Reads the records of an export from a file, checks header and footer, and lets the caller look one record ahead.
-
-
 class RecordStream:
-    """The records of one file between header and footer."""
+    """Reads the records of one file, checks its header and footer, and can look one record ahead."""
 
     def __init__(self, path: Path, on_problem: Callable[[ImportProblem], None]) -> None:
         self._path = path
@@ -217,14 +214,12 @@ class RecordStream:
         self._counts[record["type"]] = self._counts.get(record["type"], 0) + 1
 
 
-# Which records of an export a person may have who does not see everything.
-#
-# An export of a conversation that several people share names who takes part in it. The accounts of the others, how
-# far they have read and the projects into which they have sorted it are theirs.
-
-
 def keep_visible_records(records: Iterable[Record], person_id: PersonId) -> Iterator[Record]:
-    """Yield the records of an export without what belongs to other people only."""
+    """Yield the records of an export without what belongs to other people only.
+
+    An export of a conversation that several people share names who takes part in it. The accounts of the others, how
+    far they have read and the projects into which they have sorted it are theirs.
+    """
     own_projects: set[Any] = set()
     for record in records:
         match record["type"]:

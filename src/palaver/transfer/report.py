@@ -122,8 +122,6 @@ class ImportReport:
 
 
 # ---- the import while it runs --------------------------------------------------------------------------------------
-#
-# For whom an import runs, what it may change, and what it uses.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

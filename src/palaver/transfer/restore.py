@@ -176,7 +176,9 @@ class _Restore:
     def _store_file(self, values: dict[str, Any], file_person: str, chunks: Iterator[bytes]) -> None:
         if self._attachments is None:
             raise InvalidRecord("files can't be stored here")
-        person_id = self._queue.find(PERSON, file_person) or self._find_fallback_person()
+        # If its sender was not exported, it belongs to the person whose export this is.
+        owner = str(self._stream.header.get("person"))
+        person_id = self._queue.find(PERSON, file_person) or self._queue.find(PERSON, owner)
         if person_id is None:
             raise InvalidRecord("its sender is not in this file", key="person")
         created_at = from_micros(values["created_at"])
@@ -186,8 +188,3 @@ class _Restore:
         except (InvalidInput, AttachmentTooLarge) as error:
             raise InvalidRecord(str(error)) from None
         self._report.count("files")
-
-    def _find_fallback_person(self) -> str | None:
-        """Return whose file it is if its sender was not exported: the person whose export this is."""
-        person = self._stream.header.get("person")
-        return self._queue.find(PERSON, person) if isinstance(person, str) else None

@@ -121,8 +121,6 @@ def _format_bytes(count: int) -> str:
 
 # ---- the database ----------------------------------------------------------------------------------------
 
-# The database: whether it can be opened, its schema, and on request everything in it.
-
 _CHECK_ADDRESS: Final = "Check `database_url` in config.yaml, and that the file or server can be reached."
 
 
@@ -179,8 +177,6 @@ def check_everything(store: SessionStore, attachments: Path, commands: FixComman
 
 
 # ---- accounts on platforms -------------------------------------------------------------------------------
-
-# The accounts on chat platforms: their settings, what the running server says, and on request a real sign-in.
 
 PROBE_SECONDS: Final = 20.0
 _BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.UNRESPONSIVE})

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from palaver.transfer.imported import ImportedConversation, ImportedItem, ImportProblem, InvalidImport
 from palaver.transfer.reader_kit.export_files import (
     DamagedFile,
-    ExportFiles,
     ItemFile,
     ItemSpan,
     ListProblem,
@@ -22,7 +20,7 @@ from palaver.transfer.reader_kit.export_files import (
 from palaver.transfer.reader_kit.values import UNKNOWN_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -59,25 +57,6 @@ class IndexedItem:
         return f"{self.file.name}, item {self.span.number}"
 
 
-def open_item_files(
-    files: ExportFiles, names: Iterable[str], list_keys: Sequence[str], how_to_get: str
-) -> list[ItemFile]:
-    """Open JSON files of an export; raise InvalidImport, with how to get one, if one of them cannot be read."""
-    with ExitStack() as opened:
-        item_files = []
-        for name in names:
-            try:
-                file = opened.enter_context(closing(files.open_file(name)))
-            except DamagedFile as error:
-                raise InvalidImport(f"{name} cannot be read. {error}", file=name) from error
-            try:
-                item_files.append(opened.enter_context(closing(ItemFile(name, file, list_keys=list_keys))))
-            except InvalidImport as error:
-                raise InvalidImport(f"{error} {how_to_get}", file=name) from error
-        opened.pop_all()  # nothing has failed: they stay open
-        return item_files
-
-
 class IndexedExport(ABC):
     """Reads the conversations of several JSON files, the oldest first; one that cannot be read is reported."""
 
@@ -88,19 +67,31 @@ class IndexedExport(ABC):
     def __init__(self, path: Path) -> None:
         """Open an export; raise InvalidImport, with how to get one, if it is none."""
         self._files = open_export(path, how_to_get=self.how_to_get)
-        with close_on_error(self._files):
+        self._conversations: list[ItemFile] = []
+        self._kept: dict[tuple[ItemFile, ItemSpan], dict[str, Any]] = {}
+        self._last: tuple[IndexedItem, dict[str, Any]] | None = None
+        with close_on_error(self):
             # A single file may have any name.
             names = self._files.names
             names = names if names == [path.name] else self._choose_files(names)
             if not names:
                 raise InvalidImport(f"{path.name} has {self.needed}. {self.how_to_get}", path=str(path))
-            self._conversations = open_item_files(self._files, names, (self.list_key,), self.how_to_get)
+            for name in names:
+                self._conversations.append(self._open_file(name))
         self._items: list[IndexedItem] | None = None  # None: the files were not read yet
         self._problems: list[ImportProblem] = []
         self._problem_count = 0
-        self._kept: dict[tuple[ItemFile, ItemSpan], dict[str, Any]] = {}
         self._kept_bytes = 0
-        self._last: tuple[IndexedItem, dict[str, Any]] | None = None
+
+    def _open_file(self, name: str) -> ItemFile:
+        try:
+            file = self._files.open_file(name)
+            with close_on_error(file):
+                return ItemFile(name, file, list_keys=(self.list_key,))
+        except DamagedFile as error:
+            raise InvalidImport(f"{name} cannot be read. {error}", file=name) from error
+        except InvalidImport as error:
+            raise InvalidImport(f"{error} {self.how_to_get}", file=name) from error
 
     def count_conversations(self) -> int:
         return len(self._list_conversations())

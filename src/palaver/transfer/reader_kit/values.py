@@ -498,8 +498,6 @@ class TurnBuilder:
 
 
 # ---- notes ---------------------------------------------------------------------------------------------------------
-#
-# Splitting a Markdown file of notes into single memories.
 
 
 def read_notes(text: str) -> Iterator[ImportedMemory]:

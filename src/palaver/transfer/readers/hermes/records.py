@@ -201,8 +201,6 @@ def _read_tool_calls(value: object) -> list[dict[str, Any]]:
 
 
 # ---- usage ---------------------------------------------------------------------------------------------------------
-#
-# Tokens and costs of a conversation: one row for each model.
 
 
 def sum_usage(

@@ -284,15 +284,16 @@ def find_source(key: str, entry: dict[str, Any]) -> SessionSource | None:
         rest, thread_id = rest[: found.start()], found[1]
     addresses = list(_read_addresses(entry))
     parts = rest.split(":")
+    index = next((number for number, part in enumerate(parts[:-1]) if part in _DIRECT or part in _GROUPS), None)
+    channel = parts[0] if index else ""
+    identity = "" if index is None else ":".join(parts[index + 1 :])
     try:
-        for index, part in enumerate(parts[:-1]):
-            identity = ":".join(parts[index + 1 :])
-            channel = parts[0] if index else ""
-            if part in _DIRECT:
-                return _make_direct(channel, identity, entry, addresses)
-            if part in _GROUPS:
-                return _make_group(channel, _GROUPS[part], identity, thread_id, entry, addresses)
-        return _make_direct("", "", entry, addresses)
+        platform = _find_platform(channel, addresses)
+        if platform is None:
+            return None
+        if index is not None and parts[index] in _GROUPS:
+            return _make_group(platform, _GROUPS[parts[index]], identity, thread_id, entry, addresses)
+        return _make_direct(platform, identity if channel else "", entry, addresses)
     except InvalidSource:
         return None
 
@@ -335,12 +336,11 @@ def _find_account(addresses: list[_Address]) -> str:
     return "" if account == "default" else account
 
 
-def _make_direct(channel: str, identity: str, entry: dict[str, Any], addresses: list[_Address]) -> SessionSource | None:
+def _make_direct(
+    platform: Platform, identity: str, entry: dict[str, Any], addresses: list[_Address]
+) -> SessionSource | None:
     origin = as_dict(entry.get("origin"))
-    platform = _find_platform(channel, addresses)
-    if platform is None:
-        return None
-    person = _find_raw_id(identity, addresses) if identity and channel else as_id(origin.get("nativeDirectUserId"))
+    person = _find_raw_id(identity, addresses) if identity else as_id(origin.get("nativeDirectUserId"))
     person = person or next((each.to for each in addresses if each.to and each.channel not in _NO_PLATFORMS), "")
     chat = person if platform in _CHAT_IS_PERSON else as_id(origin.get("nativeChannelId"))
     if not person and not chat:
@@ -349,16 +349,13 @@ def _make_direct(channel: str, identity: str, entry: dict[str, Any], addresses: 
 
 
 def _make_group(
-    channel: str,
+    platform: Platform,
     chat_type: ChatType,
     identity: str,
     thread_id: str,
     entry: dict[str, Any],
     addresses: list[_Address],
-) -> SessionSource | None:
-    platform = _find_platform(channel, addresses)
-    if platform is None:
-        return None
+) -> SessionSource:
     chat = _find_raw_id(identity, addresses)
     if platform == Platform.SLACK and chat == identity:
         chat = chat.upper()
