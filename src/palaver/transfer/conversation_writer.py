@@ -10,7 +10,7 @@ on where the last one stopped.
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.profiles import clean_workspace
@@ -132,33 +132,24 @@ class ConversationWriter:
 
     def append_new_entries(self, item: ImportedItem, session_no: int) -> None:
         """Append what a conversation that is here has got there since."""
-        report = self._run.report
+        find_last_seq = Read(lambda tx: import_rows.find_last_seq_if_unchanged(tx, session_no, item.last_seq))
         entries = self._read_entries()
-        for _ in range(item.entry_count):
-            entry = next(entries, None)
-            if entry is None:
-                self._keep_as_it_is("has fewer messages there than before")
-                return
+        for entry in islice(entries, item.entry_count):
             self._log.add(entry)
-        if self._log.digest != item.digest:
+        if self._log.entry_count < item.entry_count:
+            self._keep_as_it_is("has fewer messages there than before")
+        elif self._log.digest != item.digest:
             self._keep_as_it_is("has changed there since its import")
-            return
-        first = next(entries, None)
-        if first is None:
-            report.count("unchanged")
-            return
-        last_seq = self._run.store.engine.run(
-            Read(lambda tx: import_rows.find_last_seq_if_unchanged(tx, session_no, item.last_seq))
-        )
-        if last_seq is None:
+        elif (first := next(entries, None)) is None:
+            self._run.report.count("unchanged")
+        elif (last_seq := self._run.store.engine.run(find_last_seq)) is None:
             self._keep_as_it_is("went on both there and here")
-            return
-        if self._run.is_dry_run:
-            report.count("grown")
-            return
-        self._session_id = item.session_id  # type: ignore[assignment]
-        self._log.continue_after(last_seq)
-        self._append_growth(session_no, chain([first], entries))
+        elif self._run.is_dry_run:
+            self._run.report.count("grown")
+        else:
+            self._session_id = item.session_id  # type: ignore[assignment]
+            self._log.continue_after(last_seq)
+            self._append_growth(session_no, chain([first], entries))
 
     def _keep_as_it_is(self, reason: str) -> None:
         self._run.report.count("changed")
@@ -178,9 +169,7 @@ class ConversationWriter:
     def _matches(self, item: ImportedItem) -> bool:
         """Return whether the conversation still begins with the entries that are stored."""
         log, self._log = self._log, ConversationLog(started_at=0, started_facts={}, is_from_human=True)
-        for index, entry in enumerate(self._read_entries(is_quiet=True)):
-            if index == item.entry_count:
-                break
+        for entry in islice(self._read_entries(is_quiet=True), item.entry_count):
             self._log.add(entry)
         matches = self._log.entry_count == item.entry_count and (
             not item.entry_count or self._log.digest == item.digest
