@@ -20,7 +20,7 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeVar
 
 from palaver.core.files import iterate_lines
 from palaver.transfer.export_records import EXPORT_FORMAT, InvalidRecord
@@ -131,12 +131,6 @@ class RecordStream:
             )
         self._count(header)
         return header
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
 
     def close(self) -> None:
         self._file.close()

@@ -6,6 +6,7 @@ What is here with the same id stays as it is. A line that is not valid is report
 from __future__ import annotations
 
 from collections import deque
+from contextlib import closing
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ def restore_export(
     """Import an export of Palaver. `on_progress` is called with the bytes that were read, and with all."""
     report = ImportReport("palaver", is_dry_run=dry_run)
     queue = WriteQueue(store.engine, report)
-    with RecordStream(path, report.add_problem) as stream:
+    with closing(RecordStream(path, report.add_problem)) as stream:
         restore = _DryRun(store, stream, report) if dry_run else _Restore(store, attachments, stream, queue, report)
         size = stream.size
         for number, record in stream.read():

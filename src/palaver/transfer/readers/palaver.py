@@ -7,6 +7,7 @@ everything as it was (`transfer/restore.py`).
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros
@@ -173,7 +174,7 @@ class PalaverReader:
     def _read_file(self, attachment_id: str) -> Iterator[bytes]:
         if attachment_id not in self._files:
             raise InvalidInput("its bytes are not in this file")
-        with RecordStream(self._path, lambda _problem: None) as stream:
+        with closing(RecordStream(self._path, lambda _problem: None)) as stream:
             stream.seek(self._files[attachment_id])
             yield from stream.take_chunks(attachment_id)
 
