@@ -151,8 +151,7 @@ class StoreMigration:
         if not target.run(Read(table_copy.is_started)):
             now = to_micros(target.clock.now())
             target.run(Write(lambda tx: table_copy.start_copy(tx, tables, source_name, now)))
-            return
-        if self._start_over:
+        elif self._start_over:
             target.run(Write(table_copy.forget_progress))
             while target.run(Write(lambda tx: table_copy.delete_rows(tx, tables, ROWS_PER_DELETE))):
                 self._on_progress("deleting the earlier copy", 0)

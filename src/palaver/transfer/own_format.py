@@ -184,9 +184,7 @@ class RecordStream:
         """Report it if the file is not complete."""
         if self._footer is None:
             self.report(sum(self._counts.values()) + self._bad_count, "the file ends early: its last line is missing")
-            return
-        expected = self._footer.get("counts")
-        if not self._bad_count and expected != self._counts:
+        elif not self._bad_count and self._footer.get("counts") != self._counts:
             self._on_problem(ImportProblem(where=self._path.name, what="lines are missing from this file"))
 
     def _take(self) -> NumberedRecord | None:

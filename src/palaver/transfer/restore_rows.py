@@ -311,11 +311,9 @@ def _make_finish(record: Record) -> Callable[[Transaction, Batch, Columns, bool]
 
 def _remember_project(tx: Transaction, batch: Batch, values: Columns, _is_new: bool) -> None:
     """Remember the number of a project for its sessions: the same one, or the person's project of the same name."""
-    for name in ("id", "name_key"):
-        number = find_value(tx, "project", "no", {"person_id": values["person_id"], name: values[name]})
-        if number is not None:
-            batch.set(PROJECT, values["id"], number)
-            return
+    same = ({"person_id": values["person_id"], name: values[name]} for name in ("id", "name_key"))
+    number = next(filter(None, (find_value(tx, "project", "no", keys) for keys in same)), None)
+    batch.set(PROJECT, values["id"], number)
 
 
 def _warn_of_active_job(_tx: Transaction, batch: Batch, values: Columns, is_new: bool) -> None:

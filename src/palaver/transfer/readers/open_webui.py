@@ -510,9 +510,7 @@ def _read_files(
         kind = as_text(entry.get("type"))
         if kind in {"collection", "note", "chat", "folder"}:
             missing.append(_read_name(entry) or kind)  # knowledge that the answer used, no file
-            continue
-        found = next(_find_files(entry, find_file), None)
-        if found is not None:
+        elif found := next(_find_files(entry, find_file), None):
             files.append(found)
         else:
             missing.append(_read_name(entry) or kind or "file")

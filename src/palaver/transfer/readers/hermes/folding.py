@@ -564,20 +564,19 @@ def _fold_in(plan: SessionPlan, planned: PlannedCopy, marks: Marks) -> None:
         if other == ABSENT:
             joined.copy(before, index)
             joined_members.append(members[index])
-            continue
-        if index == ABSENT:
+        elif index == ABSENT:
             joined.copy(marks, other)
             joined_members.append(bit)
-            continue
-        shared += 1
-        time = before.times[index]
-        joined.add(
-            before.keys[index],
-            marks.times[other] if math.isnan(time) else time,
-            before.ids[index] or marks.ids[other],
-            before.flags[index] | (marks.flags[other] & (SUMMARY | UNDONE)),
-        )
-        joined_members.append(members[index] | bit)
+        else:
+            shared += 1
+            time = before.times[index]
+            joined.add(
+                before.keys[index],
+                marks.times[other] if math.isnan(time) else time,
+                before.ids[index] or marks.ids[other],
+                before.flags[index] | (marks.flags[other] & (SUMMARY | UNDONE)),
+            )
+            joined_members.append(members[index] | bit)
     if shared:
         names = ", ".join(each.copy.name for each in plan.copies)
         plan.folded.append(f"{_count(shared)} both in {names} and in {planned.copy.name}: aligned in order")
