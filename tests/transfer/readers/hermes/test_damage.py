@@ -13,6 +13,7 @@ import pytest
 
 from palaver.transfer.imported import ImportedMemory, ImportProblem, InvalidImport
 from palaver.transfer.readers.hermes import open_reader
+from palaver.transfer.readers.hermes.records import sum_usage
 from palaver.transfer.readers.hermes.transcripts import CHUNK_CHARS, UnreadableObject, read_members
 
 if TYPE_CHECKING:
@@ -240,3 +241,10 @@ def test_a_chat_continues_only_a_session_that_hermes_would_continue(
     with closing(apsw.Connection(str(folder / "state.db"))) as db:
         db.execute("UPDATE sessions SET end_reason = ?, ended_at = 5 WHERE id = ?", (end_reason, entry["session_id"]))
     assert read_folder(folder).conversation(entry["session_id"]).is_current is expected
+
+
+@pytest.mark.parametrize("damage", [{"input_tokens": 10**15}, {"input_tokens": 1, "actual_cost_usd": 999_999.0}])
+def test_absurd_usage_does_not_end_the_import(damage: dict[str, Any]) -> None:
+    rows = [{"model": "m", "billing_provider": "p", **damage}] * 3
+    [usage] = sum_usage("c", rows, 0)
+    assert usage.model == "m"

@@ -6,12 +6,14 @@ import json
 import math
 import re
 from array import array
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.errors import InvalidInput
 from palaver.sessions.usage import CostStatus, TurnUsage
 from palaver.transfer.imported import ImportProblem
 from palaver.transfer.reader_kit.values import as_count, as_dict, as_id, as_list, as_text, build_call, read_time
@@ -214,7 +216,8 @@ def sum_usage(
         if not usage.has_usage:
             continue
         known = totals.get((model, provider))
-        totals[model, provider] = usage if known is None else known.add(usage)
+        with suppress(InvalidInput):  # more than a conversation can use: the row is damaged
+            totals[model, provider] = usage if known is None else known.add(usage)
     usages = list(totals.values())
     if usages and last_prompt_tokens:
         usages[-1] = replace(usages[-1], last_prompt_tokens=last_prompt_tokens)
