@@ -130,7 +130,7 @@ def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *
     for message, note in zip(messages, notes, strict=True):
         if message.role == "assistant":
             built += _build_sender_note(message)
-            calls = _get_calls(message)
+            calls = [call for call in message.extra.get("tool_calls", ()) if _is_valid_call(call)]
             results = [_build_missing_result(call) for call in calls]
             open_results |= {result["tool_call_id"]: deque[dict[str, Any]]() for result in results}
             for result in results:
@@ -160,12 +160,8 @@ def _build_sender_note(message: Message) -> list[dict[str, Any]]:
     return [] if sent_by is None else [{"role": "user", "content": make_storable(format_sender_note(sent_by))}]
 
 
-def _get_calls(message: Message) -> list[Mapping[str, Any]]:
-    """Return the valid tool calls of a message: those with an id, which their results refer to, and a name."""
-    return [call for call in message.extra.get("tool_calls", ()) if _is_valid_call(call)]
-
-
 def _is_valid_call(call: object) -> bool:
+    """Whether a call has a name, and an id, which its result refers to."""
     if not isinstance(call, Mapping) or not isinstance(call.get("id"), str):
         return False
     function = call.get("function")

@@ -119,7 +119,9 @@ def format_cost(dollars: Decimal) -> str:
 
 def format_reset_policy(policy: ResetPolicy) -> str:
     """`never`, `after 2 hours without messages`, `every day at 04:00 (UTC)`."""
-    idle = say("reset.idle", "after {time} without messages", time=_format_span(policy.idle_minutes))
+    minutes = policy.idle_minutes
+    time = count_days(1) if minutes == 1440 else format_minutes(minutes)
+    idle = say("reset.idle", "after {time} without messages", time=time)
     daily = say("reset.daily", "every day at {time} ({timezone})", time=policy.clock, timezone=policy.timezone)
     return {
         ResetMode.NONE: say("reset.never", "never"),
@@ -127,7 +129,3 @@ def format_reset_policy(policy: ResetPolicy) -> str:
         ResetMode.DAILY: daily,
         ResetMode.BOTH: say("reset.both", "{idle}, and {daily}", idle=idle, daily=daily),
     }[policy.mode]
-
-
-def _format_span(minutes: int) -> Text:
-    return count_days(1) if minutes == 1440 else format_minutes(minutes)

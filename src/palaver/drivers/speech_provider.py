@@ -122,7 +122,8 @@ class ProviderSpeech:
         """Send a request, and end what is held for it unless it succeeds."""
         is_sent = False
         try:
-            request = self._get_client().build_request("POST", self._build_url(path), **options)
+            url = f"{(self._provider.base_url or OPENAI_URL).rstrip('/')}/{path}"
+            request = self._get_client().build_request("POST", url, **options)
             response = await self._get_client().send(request, stream=True)
             is_sent = True
             try:
@@ -155,9 +156,6 @@ class ProviderSpeech:
                 timeout=timeout, headers=headers, trust_env=not is_local, follow_redirects=False
             )
         return self._client
-
-    def _build_url(self, path: str) -> str:
-        return f"{(self._provider.base_url or OPENAI_URL).rstrip('/')}/{path}"
 
     def _make_usage(self, tokens: tuple[int, int]) -> TurnUsage:
         """Make the usage; its cost is added by the price with which it was held."""

@@ -148,10 +148,12 @@ class FileReceiver:
 
     async def _receive_file(self, person: Person | None, file: InboundFile) -> Attachment:
         if file.size is not None and file.size > MAX_FILE_BYTES:
-            raise InvalidInput(_describe_size(file.size))
+            size, limit = -(-file.size // _BYTES_PER_MB), MAX_FILE_BYTES // _BYTES_PER_MB
+            raise InvalidInput(f"too large ({size} MB, limit {limit} MB)")
         if self._attachments is None or person is None:
             raise InvalidInput("files can't be stored here")
-        return await self._attachments.receive(person.principal, _choose_name(file), _download(file))
+        name = file.name or ("voice-note.ogg" if file.is_voice else None)
+        return await self._attachments.receive(person.principal, name, _download(file))
 
 
 async def _download(file: InboundFile) -> AsyncIterator[bytes]:
@@ -163,10 +165,6 @@ async def _download(file: InboundFile) -> AsyncIterator[bytes]:
         raise
     except Exception as error:  # an SDK raises anything
         raise ConnectionLost("the download failed") from error
-
-
-def _choose_name(file: InboundFile) -> str | None:
-    return file.name or ("voice-note.ogg" if file.is_voice else None)
 
 
 def _describe_voice_note(file: InboundFile) -> str:
@@ -184,11 +182,6 @@ def _describe_failure(file: InboundFile, error: Exception) -> str:
     else:
         reason = "something went wrong"
     return f"[file {format_bracketed_name(file.name)} could not be received: {reason}]"
-
-
-def _describe_size(size: int) -> str:
-    limit = MAX_FILE_BYTES // _BYTES_PER_MB
-    return f"too large ({-(-size // _BYTES_PER_MB)} MB, limit {limit} MB)"
 
 
 class ExportTooSlow(PalaverError):

@@ -55,7 +55,9 @@ def list_memories(context: CommandContext, *, query: str = "") -> CommandReply:
     )
     if page.cursor is not None:
         text += say("memory.more", " Only the newest are shown; use `/memory find words` to search all.")
-    return CommandReply(text=text + _describe_learning(context), data=data)
+    if context.rules.memory.learn:
+        text += say("memory.learns", " The agent also learns facts when a conversation ends.")
+    return CommandReply(text=text, data=data)
 
 
 @write_action("memory")
@@ -113,12 +115,6 @@ def _describe_author(context: CommandContext, entry: MemoryEntry) -> str:
 
 def _quote(entry: MemoryEntry) -> str:
     return quote_text(shorten_text(" ".join(entry.memory.text.split()), _MAX_LISTED_CHARS))
-
-
-def _describe_learning(context: CommandContext) -> str:
-    if not context.rules.memory.learn:
-        return ""
-    return say("memory.learns", " The agent also learns facts when a conversation ends.")
 
 
 def _build_memory_data(entry: MemoryEntry) -> dict[str, object]:

@@ -222,7 +222,8 @@ def _take(tx: Transaction, call_ids: Collection[str]) -> Sequence[tuple[CallRow,
     for call in take_calls(tx, call_ids):
         used = call.usage
         if used is None:
-            used = _make_held_usage(call)
+            output_tokens = call.held_tokens - call.input_tokens
+            used = make_estimated_usage(call.model, call.provider, call.input_tokens, output_tokens, call.held_nanos)
             settlement = make_settlement(call, used)
             for window in call.windows:
                 changes[window] = changes.get(window, WindowTotals()).plus(settlement)
@@ -231,8 +232,3 @@ def _take(tx: Transaction, call_ids: Collection[str]) -> Sequence[tuple[CallRow,
         taken.append((call, used))
     budget_windows.change_windows(tx, changes)
     return taken
-
-
-def _make_held_usage(call: CallRow) -> TurnUsage:
-    output_tokens = call.held_tokens - call.input_tokens
-    return make_estimated_usage(call.model, call.provider, call.input_tokens, output_tokens, call.held_nanos)

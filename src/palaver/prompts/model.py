@@ -33,10 +33,6 @@ def _declare(declaration: PromptField) -> Any:
     return field(metadata={"prompt_field": declaration})
 
 
-def _clean_text(text: str) -> str:
-    return clean_long_text("text", text, MAX_PROMPT_CHARS)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedPrompt:
     """A saved prompt of one person. `{{word}}` in its text is a placeholder."""
@@ -45,7 +41,7 @@ class SavedPrompt:
     name: str = _declare(PromptField(clean_title, "The new name."))
     text: str = _declare(
         PromptField(
-            _clean_text,
+            lambda text: clean_long_text("text", text, MAX_PROMPT_CHARS),
             "The new text; - reads it from standard input.",
             max_chars=MAX_PROMPT_CHARS,
             example="Explain {{topic}} to {{audience}}.",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent import history_tools as history, toolsets
@@ -261,7 +262,14 @@ class AgentMessages:
 
     async def list_chats(self, search: str) -> tuple[Sequence[ListedChat], bool]:
         """Return chats that may be sent to from here, and whether there are more."""
-        chats = await self.store.engine.arun(Read(lambda tx: self._list_chats(tx, search)))
+        find = partial(
+            list_reachable_chats,
+            principal=self.principal,
+            config=self.store.config,
+            search=search,
+            only_chat=self._find_only_chat(),
+        )
+        chats = await self.store.engine.arun(Read(find))
         listed = [self._describe(chat.source, chat.name) for chat in chats if chat.source is not None]
         return listed, len(chats) == MAX_REACHABLE_CHATS
 
@@ -279,11 +287,6 @@ class AgentMessages:
         return self._format_result(chat)
 
     # -- inside a transaction ------------------------------------------------------------------------------
-
-    def _list_chats(self, tx: Transaction, search: str) -> list[ReachableChat]:
-        return list_reachable_chats(
-            tx, self.principal, self.store.config, search=search, only_chat=self._find_only_chat()
-        )
 
     def _send(self, tx: Transaction, lease: TurnLease, target: str, text: str, now: int) -> ReachableChat:
         turn_leases.check_lease(tx, lease)

@@ -11,7 +11,7 @@ import html
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -325,11 +325,7 @@ def _resolve_link(base_url: str, target: str) -> str:
     except ValueError:
         return ""
     is_page = scheme in {"http", "https", "mailto"} or (not scheme and not base_url)
-    return re.sub(r"[\s()<>]", _percent_encode, link) if is_page else ""
-
-
-def _percent_encode(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in match[0].encode())
+    return re.sub(r"[\s()<>]", lambda match: quote(match[0]), link) if is_page else ""
 
 
 def _end_block(state: _State) -> None:

@@ -130,20 +130,16 @@ def _apply_seccomp(libc: ctypes.CDLL) -> None:
     libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0)
 
 
-def _open_file() -> None:
-    os.close(os.open(sys.executable, os.O_RDONLY))
-
-
-def _open_socket() -> None:
-    socket.socket().close()
-
-
 def _start_process() -> None:
     if os.fork() == 0:
         os._exit(0)
 
 
-_ATTEMPTS: Final[dict[str, Callable[[], None]]] = {"open": _open_file, "socket": _open_socket, "fork": _start_process}
+_ATTEMPTS: Final[dict[str, Callable[[], None]]] = {
+    "open": lambda: os.close(os.open(sys.executable, os.O_RDONLY)),
+    "socket": lambda: socket.socket().close(),
+    "fork": _start_process,
+}
 
 
 def _is_possible(attempt: Callable[[], None]) -> bool:

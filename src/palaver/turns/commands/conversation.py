@@ -291,10 +291,6 @@ def _parse_reset(text: str) -> CommandCall:
     return start_session.call()
 
 
-def _parse_resume(text: str) -> CommandCall:
-    return resume_session.call(target=text) if text else list_resumable_sessions.call()
-
-
 NEW = Command(
     name="new",
     scopes=CommandScopes(write=WRITE),
@@ -323,7 +319,7 @@ RESUME = Command(
         " or the beginning of one, works too. In a shared chat, only its own conversations are found."
     ),
     example="/resume Trip to Lisbon",
-    parse=_parse_resume,
+    parse=lambda text: resume_session.call(target=text) if text else list_resumable_sessions.call(),
 )
 TITLE = Command(
     name="title",

@@ -89,7 +89,8 @@ def restore_session(context: CommandContext) -> CommandReply:
         event = find_event(context, row, compaction.seq)
         if moved_at is None or event is None or to_micros(event.at) >= moved_at:
             return _remove_summary(context)
-    return _move_back(context)
+    entry = lanes.restore_session(context.tx, context.lane_key, context.now_micros, context.person_id)
+    return _enter_restored(context, entry)
 
 
 def _continue_expired_session(context: CommandContext) -> CommandReply | None:
@@ -117,11 +118,6 @@ def _remove_summary(context: CommandContext) -> CommandReply:
             messages=count_messages(earlier.message_count),
         )
     return CommandReply(text=text, data={"removed_summary_seq": compaction.seq})
-
-
-def _move_back(context: CommandContext) -> CommandReply:
-    entry = lanes.restore_session(context.tx, context.lane_key, context.now_micros, context.person_id)
-    return _enter_restored(context, entry)
 
 
 def _enter_restored(context: CommandContext, entry: SessionEntry) -> CommandReply:
