@@ -156,9 +156,9 @@ class ModelAgent:
         from palaver.drivers.tool_loop import ToolLoop
 
         return ToolLoop(
-            request,
-            list(dict.fromkeys([chosen, *self._fallbacks])),
-            clients,
+            request=request,
+            chain=list(dict.fromkeys([chosen, *self._fallbacks])),
+            clients=clients,
             prices=self._prices,
             retry=self._retry,
             sleep=self._sleep,

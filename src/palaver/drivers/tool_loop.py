@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.direct import model_request_stream
@@ -246,47 +247,41 @@ def _build_user_part(part: Any) -> UserContent:
             return "(an attachment that cannot be shown)"
 
 
+@dataclass(kw_only=True)
 class ToolLoop:
     """Runs one turn with a chain of models."""
 
-    def __init__(
-        self,
-        request: AgentRequest,
-        chain: Sequence[ModelName],
-        clients: ModelClients,
-        *,
-        prices: ModelPrices,
-        retry: RetryPolicy,
-        sleep: Sleep,
-        max_rounds: int,
-    ) -> None:
-        self._request = request
-        self._chain = list(chain)  # the current model, then the fallbacks that are left
-        self._clients = clients
-        self._prices = prices
-        self._retry = retry
-        self._sleep = sleep
-        self._max_rounds = max_rounds
+    request: AgentRequest
+    chain: list[ModelName]  # the current model, then the fallbacks that are left
+    clients: ModelClients
+    prices: ModelPrices
+    retry: RetryPolicy
+    sleep: Sleep
+    max_rounds: int
+    can_use_other_agent: bool = False  # after an error: nothing was said or done yet, and another agent may answer
+    _input_tokens: int = 0  # of the instructions and tools, and of so many messages:
+    _estimated_count: int = 0
+    _answer: ModelResponse | None = None
+    _has_text: bool = False
+    _answer_count: int = 0
+
+    def __post_init__(self) -> None:
+        request = self.request
         self._conversation = convert_messages(request.messages)
         self._tools = {tool.name: tool for tool in request.tools}
         self._input_tokens = estimate_tokens(request.instructions) + estimate_tool_tokens(request.tools)
-        self._estimated_count = 0  # of the messages whose tokens are in `_input_tokens`
-        self._answer: ModelResponse | None = None
-        self._has_text = False
-        self._answer_count = 0
-        self.can_use_other_agent = False  # after an error: nothing was said or done yet, and another agent may answer
 
     @property
     def current_model(self) -> ModelName:
-        return self._chain[0]
+        return self.chain[0]
 
     async def run(self) -> AsyncGenerator[AgentEvent, None]:
         """Run the turn and yield its events until the answer is complete."""
-        for round_number in range(self._max_rounds + 1):
-            is_last = round_number == self._max_rounds
+        for round_number in range(self.max_rounds + 1):
+            is_last = round_number == self.max_rounds
             if is_last:
-                text = f"The agent used tools {self._max_rounds} times in a row, so it has to answer now."
-                yield Notice(text, NoticeCode.TOOL_LIMIT, {"count": self._max_rounds})
+                text = f"The agent used tools {self.max_rounds} times in a row, so it has to answer now."
+                yield Notice(text, NoticeCode.TOOL_LIMIT, {"count": self.max_rounds})
             async with aclosing(self._ask_with_retries(may_call_tools=not is_last)) as events:
                 async for event in events:
                     yield event
@@ -305,7 +300,7 @@ class ToolLoop:
                 async for result in results:
                     yield result
             ordered_results = [task.result() for task in tasks]  # in the order of the calls
-            steering = await self._request.take_steering()
+            steering = await self.request.take_steering()
             self._conversation.append(answer)
             append_request_parts(
                 self._conversation,
@@ -319,7 +314,7 @@ class ToolLoop:
         """Yield one answer, from the first model of the chain that gives one."""
         failures = 0
         while True:
-            name = self._chain[0]
+            name = self.chain[0]
             has_started = False
             try:
                 async with aclosing(self._ask_once(name, may_call_tools=may_call_tools)) as events:
@@ -330,19 +325,19 @@ class ToolLoop:
                 if failure is None:
                     return
             except provider_errors.PROVIDER_EXCEPTIONS as error:
-                failure = provider_errors.classify_error(error, name, self._clients.get_provider(name))
+                failure = provider_errors.classify_error(error, name, self.clients.get_provider(name))
             if has_started:
                 raise provider_errors.make_dropped_error(failure, name) from failure.cause
             failures += 1
             wait = None
             if failure.can_retry:
-                wait = self._retry.get_wait_seconds(failures, requested_wait=failure.retry_after_seconds)
+                wait = self.retry.get_wait_seconds(failures, requested_wait=failure.retry_after_seconds)
             if wait is not None:
-                await self._sleep(wait)
-            elif failure.can_use_fallback and len(self._chain) > 1:
-                self._chain.pop(0)
+                await self.sleep(wait)
+            elif failure.can_use_fallback and len(self.chain) > 1:
+                self.chain.pop(0)
                 failures = 0
-                yield make_fallback_notice(failure.error, str(self._chain[0]), str(name))
+                yield make_fallback_notice(failure.error, str(self.chain[0]), str(name))
             else:
                 self.can_use_other_agent = failure.can_use_fallback and self._answer_count == 0
                 raise failure.error from failure.cause
@@ -350,11 +345,11 @@ class ToolLoop:
     async def _ask_once(self, name: ModelName, *, may_call_tools: bool) -> AsyncGenerator[AgentEvent, None]:
         """Ask one model once, yield its events, and keep the complete answer in `self._answer`."""
         self._answer = None
-        model = await self._clients.get_model(name)
+        model = await self.clients.get_model(name)
         parameters = ModelRequestParameters(
-            function_tools=convert_tools(self._request.tools),
-            instruction_parts=[InstructionPart(content=self._request.instructions)]
-            if self._request.instructions
+            function_tools=convert_tools(self.request.tools),
+            instruction_parts=[InstructionPart(content=self.request.instructions)]
+            if self.request.instructions
             else None,
         )
         messages = model.prepare_messages(list(self._conversation), parameters)
@@ -372,7 +367,7 @@ class ToolLoop:
                         self._has_text |= isinstance(delta, TextDelta) and bool(delta.text.strip())
                         yield delta
                 self._answer = stream.get()
-            usage = build_usage(self._answer, name, self._prices)
+            usage = build_usage(self._answer, name, self.prices)
         except BaseException as error:  # also when it is canceled: what was streamed has to be paid for
             streamed_tokens = estimate_tokens("".join(streamed))
             if not streamed_tokens and provider_errors.is_refused(error):
@@ -394,10 +389,10 @@ class ToolLoop:
             model=str(name),
             provider=name.provider,
             input_tokens=self._input_tokens,
-            max_tokens=self._request.max_tokens,
-            price=await self._prices.find_price(name),
+            max_tokens=self.request.max_tokens,
+            price=await self.prices.find_price(name),
         )
-        return await self._request.meter.hold(call)
+        return await self.request.meter.hold(call)
 
     def _build_settings(self, name: ModelName, max_tokens: int | None, *, may_call_tools: bool) -> ModelSettings:
         settings = ModelSettings(max_retries=0)
@@ -405,7 +400,7 @@ class ToolLoop:
             settings["cache"] = True
         if max_tokens is not None:
             settings["max_tokens"] = max_tokens
-        if self._request.tools and not may_call_tools:
+        if self.request.tools and not may_call_tools:
             settings["tool_choice"] = "none"
         return settings
 
