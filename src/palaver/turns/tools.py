@@ -83,38 +83,16 @@ class ToolContext:
     lease: TurnLease | None = None  # the turn that uses them; None: they are only listed
 
 
+@dataclass(frozen=True, slots=True)
 class Toolbox:
     """Hands out tools according to the operator's rules."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        clock: Clock,
-        rules: TurnRules,
-        *,
-        make_jobs: MakeConversationJobs | None = None,
-        make_messages: Callable[..., messaging.Messages] | None = None,
-        web_access: web.WebAccess | None = None,
-    ) -> None:
-        self._engine = engine
-        self._clock = clock
-        self._rules = rules
-        self._toolset_builders: dict[str, Callable[[ToolContext], tuple[Tool, ...]]] = {
-            HISTORY_TOOLSET: self._build_history_tools,
-            MEMORY_TOOLSET: self._build_memory_tools,
-        }
-        if make_jobs is not None:
-            self._toolset_builders[SCHEDULE_TOOLSET] = lambda context: schedule.make_schedule_tools(
-                make_jobs(context.principal, context.session_row, context.lease)
-            )
-        if make_messages is not None:
-            self._toolset_builders[MESSAGING_TOOLSET] = lambda context: messaging.make_messaging_tools(
-                make_messages(principal=context.principal, session_row=context.session_row, lease=context.lease)
-            )
-        if web_access is not None:
-            self._toolset_builders[WEB_TOOLSET] = lambda context: web.make_web_tools(
-                web_access, context.principal.person_id
-            )
+    engine: Engine
+    clock: Clock
+    rules: TurnRules
+    make_jobs: MakeConversationJobs | None = None
+    make_messages: Callable[..., messaging.Messages] | None = None
+    web_access: web.WebAccess | None = None
 
     def list_palaver_tools(
         self,
@@ -138,21 +116,21 @@ class Toolbox:
             if name in toolsets.PUBLIC_TOOLSETS
             else self._guard_tool(limit_results(tool), principal, session_row)
             for name in self._list_toolset_names(principal, session_row, (), granted)
-            if name not in disabled and name in self._toolset_builders
-            for tool in self._toolset_builders[name](context)
+            if name not in disabled
+            for tool in self._build_tools(name, context)
         )
         if principal.job_id is None or lease is None:
             return tools
 
         async def report_failure(reason: str) -> None:
-            await self._engine.arun(Write(lambda tx: job_runs.set_reported_failure(tx, lease, reason)))
+            await self.engine.arun(Write(lambda tx: job_runs.set_reported_failure(tx, lease, reason)))
 
         return (*tools, *schedule.make_run_tools(report_failure))
 
     def _list_toolset_names(
         self, principal: Principal, session_row: SessionRow, servers: Iterable[str], granted: Collection[str] | None
     ) -> tuple[str, ...]:
-        allowed = toolsets.list_session_toolsets(session_row.session, self._rules, servers, principal.role)
+        allowed = toolsets.list_session_toolsets(session_row.session, self.rules, servers, principal.role)
         if principal.job_id is None:
             return allowed
         return tuple(name for name in allowed if name in (granted or ()) and name not in toolsets.NEVER_FOR_JOBS)
@@ -195,30 +173,37 @@ class Toolbox:
                 description=toolsets.describe_toolset(name),
                 tools=tuple(tool for tool in all_tools if tool.toolset == name),
             )
-            for name in toolsets.list_session_toolsets(session_row.session, self._rules, servers, principal.role)
+            for name in toolsets.list_session_toolsets(session_row.session, self.rules, servers, principal.role)
         ]
+
+    def _build_tools(self, toolset: str, context: ToolContext) -> tuple[Tool, ...]:
+        principal, session_row, lease = context.principal, context.session_row, context.lease
+        if toolset == HISTORY_TOOLSET:
+            return self._build_history_tools(context)
+        if toolset == MEMORY_TOOLSET:
+            limit = self.rules.memory.max_memories
+            return memory.make_memory_tools(
+                ConversationMemory(self.engine, self.clock, principal, session_row, max_memories=limit)
+            )
+        if toolset == SCHEDULE_TOOLSET and self.make_jobs is not None:
+            return schedule.make_schedule_tools(self.make_jobs(principal, session_row, lease))
+        if toolset == MESSAGING_TOOLSET and self.make_messages is not None:
+            messages = self.make_messages(principal=principal, session_row=session_row, lease=lease)
+            return messaging.make_messaging_tools(messages)
+        if toolset == WEB_TOOLSET and self.web_access is not None:
+            return web.make_web_tools(self.web_access, principal.person_id)
+        return ()
 
     def _build_history_tools(self, context: ToolContext) -> tuple[Tool, ...]:
         session_row = context.session_row
         scope = ViewScope(
             principal=context.principal,
-            clock=self._clock,
+            clock=self.clock,
             audience_no=session_row.audience_no if session_row.session.shared else None,
             lane_key=session_row.session.key if toolsets.is_personal_lane_in_group(session_row.session) else None,
         )
         return history.make_history_tools(
-            AsyncSessionView(self._engine, scope), session_id=session_row.session.id, input_seq=context.input_seq
-        )
-
-    def _build_memory_tools(self, context: ToolContext) -> tuple[Tool, ...]:
-        return memory.make_memory_tools(
-            ConversationMemory(
-                self._engine,
-                self._clock,
-                context.principal,
-                context.session_row,
-                max_memories=self._rules.memory.max_memories,
-            )
+            AsyncSessionView(self.engine, scope), session_id=session_row.session.id, input_seq=context.input_seq
         )
 
     def _guard_tool(self, tool: Tool, principal: Principal, session_row: SessionRow) -> Tool:
@@ -226,7 +211,7 @@ class Toolbox:
         person_id = principal.person_id
 
         async def run(arguments: Mapping[str, Any]) -> str:
-            if not await self._engine.arun(Read(lambda tx: session_privacy.is_private_to(tx, session_row, person_id))):
+            if not await self.engine.arun(Read(lambda tx: session_privacy.is_private_to(tx, session_row, person_id))):
                 raise ToolFailed(_NOT_PRIVATE)
             return await tool.run(arguments)
 
