@@ -20,7 +20,7 @@ from palaver.jobs.model import (
     LastRun,
     list_labeled_fields,
 )
-from palaver.sessions.delivery import DeliveryState, DeliveryStatus
+from palaver.sessions.delivery import DeliveryState
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -161,12 +161,12 @@ def describe_run_result(run: JobRun) -> str:
 
 def list_run_deliveries(run: JobRun) -> list[str]:
     """Say for each target apart whether it was reached."""
-    sent = [_describe_delivery(delivery) for delivery in run.deliveries]
-    failed = [
-        f"{target}: " + _DELIVERY_WORDS[DeliveryState.FAILED] + f" ({error})"
-        for target, error in run.target_errors.items()
+    reached = [(delivery.target, delivery.state, delivery.error) for delivery in run.deliveries]
+    failed = [(target, DeliveryState.FAILED, error) for target, error in run.target_errors.items()]
+    return [
+        f"{target}: " + _DELIVERY_WORDS[state] + (join_texts("", (" (", error, ")")) if error else "")
+        for target, state, error in (*reached, *failed)
     ]
-    return sent + failed
 
 
 def describe_run_duration(run: JobRun) -> str:
@@ -194,8 +194,3 @@ def list_run_lines(run: JobRun) -> list[tuple[str, str]]:
     if run.session_id is not None:
         lines.append((say("run.session", "Conversation"), run.session_id))
     return lines
-
-
-def _describe_delivery(delivery: DeliveryStatus) -> str:
-    error = join_texts("", (" (", delivery.error, ")")) if delivery.error else ""
-    return f"{delivery.target}: " + _DELIVERY_WORDS[delivery.state] + error

@@ -149,19 +149,16 @@ class Scheduler:
             plan = await asyncio.to_thread(firing.plan_firing, job_row.job, now)
         except InvalidInput as error:  # its schedule cannot be read any more
             log.warning("job_schedule_unreadable", extra={"job": job_row.job.id, "error": str(error)})
-            pause = partial(
-                firing.pause_unreadable_job,
-                config=self._store.config,
-                seen_row=job_row,
-                reason=error.text,
-                now=now_micros,
+            reason = error.text
+            await self._engine.arun(
+                Write(lambda tx: firing.pause_unreadable_job(tx, self._store.config, job_row, reason, now_micros))
             )
-            await self._engine.arun(Write(pause))
             self._on_change()
             return
-        fire = partial(firing.fire_job, config=self._store.config, seen_row=job_row, plan=plan, now=now_micros)
         crash_point("job.before_firing")
-        has_fired = await self._engine.arun(Write(fire))
+        has_fired = await self._engine.arun(
+            Write(lambda tx: firing.fire_job(tx, self._store.config, job_row, plan, now_micros))
+        )
         crash_point("job.fired")
         if has_fired:
             log.info("job_fired", extra={"job": job_row.job.id, "slot": str(job_row.job.next_slot)})
@@ -178,11 +175,11 @@ class Scheduler:
 
     async def _start_run(self) -> StartOutcome:
         config, now, attempt = self._store.config, self._now(), StartAttempt()
-        start = partial(
-            firing.start_next_run, config=config, max_running=self._get_max_running(), now=now, attempt=attempt
-        )
+        max_running = self._get_max_running()
         try:
-            return await self._engine.arun(Write(start))
+            return await self._engine.arun(
+                Write(lambda tx: firing.start_next_run(tx, config, max_running, now, attempt))
+            )
         except StoreError:
             raise
         except Exception:  # a mistake of ours: other runs must not wait for this one

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent import history_tools as history, toolsets
@@ -247,14 +246,9 @@ class AgentMessages:
 
     async def list_chats(self, search: str) -> tuple[Sequence[ListedChat], bool]:
         """Return chats that may be sent to from here, and whether there are more."""
-        find = partial(
-            list_reachable_chats,
-            principal=self.principal,
-            config=self.store.config,
-            search=search,
-            only_chat=self._find_only_chat(),
-        )
-        chats = await self.store.engine.arun(Read(find))
+        config, only_chat = self.store.config, self._find_only_chat()
+        read = Read(lambda tx: list_reachable_chats(tx, self.principal, config, search=search, only_chat=only_chat))
+        chats = await self.store.engine.arun(read)
         listed = [self._describe(chat.source, chat.name) for chat in chats if chat.source is not None]
         return listed, len(chats) == MAX_REACHABLE_CHATS
 

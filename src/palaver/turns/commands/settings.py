@@ -56,11 +56,8 @@ MAX_DESCRIPTION_CHARS = 200
 @read_action("model")
 def list_models(context: CommandContext) -> CommandReply:
     settings = read_settings(context)
-    chosen, default = (
-        settings.model,
-        profiles.find_default_model(context.profile, settings.profile, context.agent.model),
-    )
-    model = chosen or default
+    chosen = settings.model
+    model = chosen or profiles.find_default_model(context.profile, settings.profile, context.agent.model)
     models = list_allowed_models(context.agent, context.rules, context.principal.role)
     text = say(
         "model.list",
