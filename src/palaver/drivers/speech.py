@@ -58,9 +58,7 @@ def choose_transcriber(profile: AgentProfile, environ: Mapping[str, str]) -> Tra
     if rules.transcription == COMMAND or (rules.transcription == AUTO and rules.transcription_command):
         _check_command("transcription", rules.transcription_command)
         return CommandTranscriber(rules.transcription_command, rules.language)
-    if rules.transcription == AUTO:
-        return _make_default(profile, environ, DEFAULT_TRANSCRIPTION_MODEL)
-    return _make_provider(profile, environ, rules.transcription)
+    return _choose_provider(profile, environ, rules.transcription, DEFAULT_TRANSCRIPTION_MODEL)
 
 
 def choose_speaker(
@@ -76,12 +74,10 @@ def choose_speaker(
         command = rules.speaking_command or (ESPEAK_COMMAND if find_program(ESPEAK_COMMAND[0]) else ())
         _check_command("speaking", command)
         return CommandSpeaker(command, rules.voice, rules.language)
-    if rules.speaking == AUTO:
-        provider = _make_default(profile, environ, DEFAULT_SPEAKING_MODEL)
-        if provider is None and find_program(ESPEAK_COMMAND[0]):
-            return CommandSpeaker(ESPEAK_COMMAND, rules.voice, rules.language)
-        return provider
-    return _make_provider(profile, environ, rules.speaking)
+    provider = _choose_provider(profile, environ, rules.speaking, DEFAULT_SPEAKING_MODEL)
+    if provider is None and find_program(ESPEAK_COMMAND[0]):
+        return CommandSpeaker(ESPEAK_COMMAND, rules.voice, rules.language)
+    return provider
 
 
 def _check_command(name: str, command: tuple[str, ...]) -> None:
@@ -96,16 +92,17 @@ def _check_command(name: str, command: tuple[str, ...]) -> None:
         )
 
 
-def _make_default(profile: AgentProfile, environ: Mapping[str, str], model: str) -> ProviderSpeech | None:
-    provider = add_environment_keys(profile.providers, environ).get("openai")
-    return _make_provider(profile, environ, model) if provider is not None and provider.api_key else None
-
-
-def _make_provider(profile: AgentProfile, environ: Mapping[str, str], model: str) -> ProviderSpeech:
+def _choose_provider(
+    profile: AgentProfile, environ: Mapping[str, str], model: str, default: str
+) -> ProviderSpeech | None:
+    """Return the engine for a model; with `auto`, that of the default, or None without a key for it."""
     from palaver.drivers.providers import ModelPrices
     from palaver.drivers.speech_provider import ProviderSpeech
 
-    name = parse_model_name(model)
+    providers = add_environment_keys(profile.providers, environ)
+    if model == AUTO and ("openai" not in providers or not providers["openai"].api_key):
+        return None
+    name = parse_model_name(default if model == AUTO else model)
     if name.provider in PROVIDERS_WITHOUT_SPEECH:
         raise InvalidInput(
             say(
@@ -117,6 +114,5 @@ def _make_provider(profile: AgentProfile, environ: Mapping[str, str], model: str
             ),
             provider=name.provider,
         )
-    providers = add_environment_keys(profile.providers, environ)
     prices = ModelPrices(profile.prices, providers)
     return ProviderSpeech(name, check_reachable(name, providers), prices, profile.speech)

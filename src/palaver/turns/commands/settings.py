@@ -202,11 +202,19 @@ def list_profiles(context: CommandContext) -> CommandReply:
         if profile.model is None or is_model_allowed(context.agent, context.rules, role, profile.model)
     }
     data = {"profile": chosen, "profiles": list(known)}
+    missing = _describe_missing(chosen, context.profile.profiles)
     if not known:
         text = say("profile.none_configured", "No profiles are configured. Add them to the settings under `profiles`.")
-        return CommandReply(text=text + _describe_missing(chosen, context.profile.profiles), data=data)
-    lines = [_format_line(name, profile.description or "") for name, profile in known.items()]
-    return CommandReply(text=_format_list("profile", chosen, lines, context.profile.profiles), data=data)
+        return CommandReply(text=text + missing, data=data)
+    text = say(
+        "profile.list",
+        "Profile: {current}.{missing} Available profiles:\n\n{list}\n\nUse `/profile name` to choose one, or"
+        " `/profile default` for none of them.",
+        current=_format_current(chosen) or say("text.default", "default"),
+        missing=missing,
+        list="\n".join(_format_line(name, profile.description or "") for name, profile in known.items()),
+    )
+    return CommandReply(text=text, data=data)
 
 
 @write_action("profile")
@@ -224,14 +232,22 @@ def choose_profile(context: CommandContext, *, profile: str | None) -> CommandRe
 def list_personalities(context: CommandContext) -> CommandReply:
     chosen, known = read_settings(context).personality, context.profile.personalities
     data = {"personality": chosen, "personalities": list(known)}
+    missing = _describe_missing(chosen, known)
     if not known:
         text = say(
             "personality.none_configured",
             "No personalities are configured. Add them to the settings under `personalities`.",
         )
-        return CommandReply(text=text + _describe_missing(chosen, known), data=data)
-    lines = [_format_line(name, text) for name, text in known.items()]
-    return CommandReply(text=_format_list("personality", chosen, lines, known), data=data)
+        return CommandReply(text=text + missing, data=data)
+    text = say(
+        "personality.list",
+        "Personality: {current}.{missing} Available personalities:\n\n{list}\n\nUse `/personality name` to choose one,"
+        " or `/personality default` for none of them.",
+        current=_format_current(chosen) or say("text.none", "none"),
+        missing=missing,
+        list="\n".join(_format_line(name, text) for name, text in known.items()),
+    )
+    return CommandReply(text=text, data=data)
 
 
 @write_action("personality")
@@ -309,28 +325,8 @@ def _choose(context: CommandContext, setting: TextSetting, value: str | None) ->
     return _reply(row, text, describe_setting_undo(setting, previous, value), {setting: value, "previous": previous})
 
 
-def _format_list(setting: TextSetting, chosen: str | None, lines: Iterable[str], known: Iterable[str]) -> str:
-    missing, listed = _describe_missing(chosen, known), "\n".join(lines)
-    current: str = say("text.default", "default") if setting == "profile" else say("text.none", "none")
-    if chosen:
-        current = format_code(chosen) + " (" + format_origin(chosen) + ")"
-    if setting == "profile":
-        return say(
-            "profile.list",
-            "Profile: {current}.{missing} Available profiles:\n\n{list}\n\nUse `/profile name` to choose one, or"
-            " `/profile default` for none of them.",
-            current=current,
-            missing=missing,
-            list=listed,
-        )
-    return say(
-        "personality.list",
-        "Personality: {current}.{missing} Available personalities:\n\n{list}\n\nUse `/personality name` to choose one,"
-        " or `/personality default` for none of them.",
-        current=current,
-        missing=missing,
-        list=listed,
-    )
+def _format_current(chosen: str | None) -> str:
+    return format_code(chosen) + " (" + format_origin(chosen) + ")" if chosen else ""
 
 
 def _format_line(name: str, description: str) -> str:
