@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from palaver.commands.command import CommandCall, MessageCall, find_token_scopes
@@ -37,33 +37,28 @@ class CommandRejected(Exception):
         self.error = error
 
 
+@dataclass(frozen=True, slots=True)
 class CommandRunner:
     """Runs calls of slash commands."""
 
-    def __init__(
-        self,
-        registry: CommandRegistry,
-        store: SessionStore,
-        settings: CurrentSettings,
-        list_connected_platforms: Callable[[], Collection[Platform]] = tuple,
-        get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
-    ) -> None:
-        self._registry = registry
-        check_guest_commands(settings.rules.guest_commands, {command.name for command in registry.commands})
-        self._store = store
-        self._list_connected_platforms = list_connected_platforms
-        self._get_max_file_bytes = get_max_file_bytes
-        self._settings = settings
+    registry: CommandRegistry
+    store: SessionStore
+    settings: CurrentSettings
+    list_connected_platforms: Callable[[], Collection[Platform]] = tuple
+    get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0
+
+    def __post_init__(self) -> None:
+        check_guest_commands(self.settings.rules.guest_commands, {command.name for command in self.registry.commands})
 
     async def load_prices(self) -> None:
         """Load the prices of the models that are used by default, or by a profile, or can be chosen."""
-        profiles = self._settings.profile.profiles.values()
+        profiles = self.settings.profile.profiles.values()
         models = [
-            self._settings.agent.model,
+            self.settings.agent.model,
             *(each.model for each in profiles if each.model),
-            *self._settings.agent.list_models(),
+            *self.settings.agent.list_models(),
         ]
-        await self._settings.prices.load(models)
+        await self.settings.prices.load(models)
 
     def run(
         self,
@@ -108,14 +103,14 @@ class CommandRunner:
     def _check_allowed(
         self, call: CommandCall | MessageCall, person: Person, token_scopes: frozenset[str] | None
     ) -> None:
-        check_permission(person.principal, call.command, self._settings.rules.guest_commands)
-        self._registry.check_call_scopes(call, token_scopes)
+        check_permission(person.principal, call.command, self.settings.rules.guest_commands)
+        self.registry.check_call_scopes(call, token_scopes)
 
     def _build_context(
         self, tx: Transaction, inbound: Inbound, person: Person, row: SessionRow | None, now: datetime
     ) -> CommandContext:
         source = inbound.source if row is None else find_source_in_session(inbound.source, row.session)
-        lane_key = lanes.resolve_key(tx, self._store.build_arrival(source, now))
+        lane_key = lanes.resolve_key(tx, self.store.build_arrival(source, now))
         address = inbound.answer_address
         scope = self._build_scope(tx, source, person, lane_key)
         is_checked = row is not None and scope.lane_key is None
@@ -133,20 +128,20 @@ class CommandRunner:
             lane_key=lane_key,
             session_row=row,
             is_checked=is_checked,
-            config=self._store.config,
-            rules=self._settings.rules,
-            agent=self._settings.agent,
-            prices=self._settings.prices,
-            profile=self._settings.profile,
-            connected_platforms=frozenset(self._list_connected_platforms()),
+            config=self.store.config,
+            rules=self.settings.rules,
+            agent=self.settings.agent,
+            prices=self.settings.prices,
+            profile=self.settings.profile,
+            connected_platforms=frozenset(self.list_connected_platforms()),
             address=None if address is None else str(address),
             reply_to=inbound.message_id,
-            max_file_bytes=0 if address is None else self._get_max_file_bytes(address.account_key),
+            max_file_bytes=0 if address is None else self.get_max_file_bytes(address.account_key),
         )
 
     def _build_scope(self, tx: Transaction, source: SessionSource, person: Person, lane_key: SessionKey) -> ViewScope:
-        scope = ViewScope(principal=person.principal, clock=self._store.clock)
-        if self._store.config.is_shared(source):
+        scope = ViewScope(principal=person.principal, clock=self.store.clock)
+        if self.store.config.is_shared(source):
             return replace(scope, lane_key=lane_key, audience_no=lanes.get_audience_no(tx, lane_key))
         if source.chat_type is not ChatType.DM:  # the person's own lane, but everyone in the chat reads the reply
             return replace(scope, lane_key=lane_key)

@@ -71,19 +71,15 @@ class ReceivedFiles:
         return replace(inbound, content=content, attachment_ids=ids, transcripts=self.transcripts)
 
 
+@dataclass(frozen=True, slots=True)
 class FileReceiver:
-    def __init__(
-        self,
-        store: SessionStore,
-        settings: CurrentSettings,
-        attachments: Attachments | None,
-        speech: Speech | None = None,
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._attachments = attachments
-        self._speech = speech
-        self._downloads = FairSlots(MAX_DOWNLOADS, per_key=MAX_DOWNLOADS_PER_SENDER)
+    store: SessionStore
+    settings: CurrentSettings
+    attachments: Attachments | None
+    speech: Speech | None = None
+    _downloads: FairSlots = field(
+        default_factory=lambda: FairSlots(MAX_DOWNLOADS, per_key=MAX_DOWNLOADS_PER_SENDER), init=False
+    )
 
     async def receive(self, inbound: Inbound) -> ReceivedFiles:
         """Download and store the files of a message; nothing for a message that is not going to be stored."""
@@ -95,8 +91,8 @@ class FileReceiver:
         async with self._downloads.hold(sender):
             received, recordings = await self._download_all(inbound, person)
         crash_point("inbox.files_received")
-        if recordings and person is not None and self._speech is not None:
-            transcripts = await self._speech.transcribe_voice_notes(person, recordings, str(inbound.source.platform))
+        if recordings and person is not None and self.speech is not None:
+            transcripts = await self.speech.transcribe_voice_notes(person, recordings, str(inbound.source.platform))
             crash_point("speech.transcribed")
             received = replace(received, transcripts=transcripts)
         return received
@@ -108,7 +104,7 @@ class FileReceiver:
         ids: list[str] = []
         lines: list[str] = []
         recordings: list[Attachment] = []
-        will_transcribe = self._speech is not None and self._speech.transcribes_voice_notes
+        will_transcribe = self.speech is not None and self.speech.transcribes_voice_notes
         for number, file in enumerate(inbound.files):
             if file.is_voice and not will_transcribe:
                 lines.append(_describe_voice_note(file))
@@ -127,7 +123,7 @@ class FileReceiver:
 
     async def _find_recipient(self, inbound: Inbound) -> tuple[bool, Person | None]:
         """Return whether a message is new and its sender may talk to the agent, and who the sender is."""
-        now = self._store.clock.now()
+        now = self.store.clock.now()
 
         def find(tx: Transaction) -> tuple[bool, Person | None] | None:
             source = sender_merge.find_merged_source(tx, inbound.source)
@@ -135,25 +131,25 @@ class FileReceiver:
                 return None
             if find_duplicate(tx, replace(inbound, source=source)) is not None:
                 return False, None
-            speaker = access.find_speaker(tx, source, self._settings.rules)
+            speaker = access.find_speaker(tx, source, self.settings.rules)
             return None if speaker is None else (speaker.can_speak, speaker.person)
 
         def find_or_add(tx: Transaction) -> tuple[bool, Person | None]:
-            source = sender_merge.merge_source(tx, inbound.source, self._store.config, now)
-            speaker = access.identify_speaker(tx, source, self._settings.rules, to_micros(now))
+            source = sender_merge.merge_source(tx, inbound.source, self.store.config, now)
+            speaker = access.identify_speaker(tx, source, self.settings.rules, to_micros(now))
             return speaker.can_speak, speaker.person
 
-        found = await self._store.engine.arun(Read(find))
-        return found if found is not None else await self._store.engine.arun(Write(find_or_add))
+        found = await self.store.engine.arun(Read(find))
+        return found if found is not None else await self.store.engine.arun(Write(find_or_add))
 
     async def _receive_file(self, person: Person | None, file: InboundFile) -> Attachment:
         if file.size is not None and file.size > MAX_FILE_BYTES:
             size, limit = -(-file.size // _BYTES_PER_MB), MAX_FILE_BYTES // _BYTES_PER_MB
             raise InvalidInput(f"too large ({size} MB, limit {limit} MB)")
-        if self._attachments is None or person is None:
+        if self.attachments is None or person is None:
             raise InvalidInput("files can't be stored here")
         name = file.name or ("voice-note.ogg" if file.is_voice else None)
-        return await self._attachments.receive(person.principal, name, _download(file))
+        return await self.attachments.receive(person.principal, name, _download(file))
 
 
 async def _download(file: InboundFile) -> AsyncIterator[bytes]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -154,22 +154,16 @@ class Budgets:
         await asyncio.wait([ending], timeout=END_TIMEOUT_SECONDS)
 
 
+@dataclass(slots=True)
 class BudgetMeter:
     """Holds and settles the calls of one turn, title or memory turn."""
 
-    def __init__(
-        self,
-        budgets: Budgets,
-        work: MeteredWork,
-        purpose: CallPurpose,
-        on_notice: Callable[[Notice], None] | None,
-    ) -> None:
-        self.budgets = budgets
-        self.work = work
-        self.on_notice = on_notice
-        self.call_ids: list[str] = []  # of the calls that were held
-        self._purpose = purpose
-        self._has_notified = False
+    budgets: Budgets
+    work: MeteredWork
+    purpose: CallPurpose
+    on_notice: Callable[[Notice], None] | None
+    call_ids: list[str] = field(default_factory=list)  # of the calls that were held
+    _has_notified: bool = False
 
     async def hold(self, call: ModelCall) -> HeldCall:
         holding = asyncio.create_task(self._hold_call(call), name="palaver-call-hold")
@@ -281,7 +275,7 @@ class BudgetMeter:
         return model_calls.CallRow(
             id=call_id,
             owner=work.owner,
-            purpose=self._purpose,
+            purpose=self.purpose,
             turn_id=work.turn_id,
             attempt=work.attempt,
             session_no=work.session_no,
