@@ -17,8 +17,8 @@ from palaver.cli.output import (
     format_timestamp,
     truncate_text,
 )
+from palaver.sessions import export
 from palaver.sessions.events import Event, EventKind, is_shown_erased
-from palaver.sessions.export import split_tool_call
 from palaver.sessions.quoted_messages import describe_sender
 from palaver.sessions.sent_message import find_sent_by
 
@@ -37,14 +37,7 @@ MAX_ARGUMENT_COLUMNS = 200
 
 
 def format_place(session: Session) -> str:
-    """Format where a conversation takes place: `Telegram, Ada`."""
-    origin = session.origin
-    if origin.chat_type == "dm":
-        name = origin.user_name or origin.chat_name or origin.user_id or origin.chat_id
-    else:
-        name = origin.chat_name or origin.chat_id
-    label = session.platform.label
-    return label if not name or session.platform == "local" else f"{label}, {clean_line(name)}"
+    return export.format_place(session, clean_line)
 
 
 def format_heading(session: Session) -> str:
@@ -53,14 +46,7 @@ def format_heading(session: Session) -> str:
 
 
 def format_speaker(message: Message, session: Session) -> str:
-    if message.role == "user":
-        name = message.author.name if message.author else None
-        if not name and not session.shared:
-            name = session.origin.user_name
-        return clean_line(name or "") or "user"
-    if message.role == "tool":
-        return f"tool {clean_line(str(message.extra.get('tool_name') or ''))}".strip()
-    return "agent" if message.role == "assistant" else message.role
+    return export.format_speaker(message, session, clean_line)
 
 
 # ---- conversations -----------------------------------------------------------------------------------------
@@ -161,7 +147,7 @@ def _format_content(content: str | Sequence[Any] | None) -> Iterator[str]:
 
 
 def _format_tool_call(call: object) -> str:
-    name, arguments = split_tool_call(call)
+    name, arguments = export.split_tool_call(call)
     return f"→ {clean_line(name)}({truncate_text(clean_line(arguments), MAX_ARGUMENT_COLUMNS)})"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -112,28 +112,28 @@ def format_title(session: Session) -> str:
     return to_line(session.shown_title or session.preview or "") or "Conversation"
 
 
-def format_place(session: Session) -> str:
-    """Return the platform, and the person or chat there: `Telegram, Ada`."""
+def format_place(session: Session, clean: Callable[[str], str] = to_line) -> str:
+    """Return the platform, and the person or chat there: `Telegram, Ada`; `clean` is how names are shown."""
     origin = session.origin
     if origin.chat_type == "dm":
         name = origin.user_name or origin.chat_name or origin.user_id or origin.chat_id
     else:
         name = origin.chat_name or origin.chat_id
     label = session.platform.label
-    return label if not name or session.platform == "local" else f"{label}, {to_line(name)}"
+    return label if not name or session.platform == "local" else f"{label}, {clean(name)}"
 
 
-def format_speaker(message: Message, session: Session) -> str:
+def format_speaker(message: Message, session: Session, clean: Callable[[str], str] = to_line) -> str:
     if message.role == "assistant":
         return "agent"
     if message.role == "tool":
-        return f"tool {to_line(str(message.extra.get('tool_name') or ''))}".strip()
+        return f"tool {clean(str(message.extra.get('tool_name') or ''))}".strip()
     if message.role != "user":
         return message.role
     name = message.author.name if message.author else None
     if not name and not session.shared:
         name = session.origin.user_name
-    return to_line(name or "") or "user"
+    return clean(name or "") or "user"
 
 
 def split_tool_call(call: object) -> tuple[str, str]:
