@@ -230,9 +230,8 @@ def load_password_hash(web: WebServer) -> str:
     from palaver.core.engines.base import Read
     from palaver.people import account_table as accounts
 
-    credentials = web.gateway.store.engine.run(Read(lambda tx: accounts.find_credentials(tx, "owner")))
-    assert credentials is not None
-    return str(credentials.password_hash)
+    _, password_hash = web.gateway.store.engine.run(Read(lambda tx: accounts.find_credentials(tx, "owner")))
+    return str(password_hash)
 
 
 async def test_both_unicode_forms_of_an_accent_match(web: WebServer) -> None:

@@ -11,13 +11,14 @@ import asyncio
 import logging
 import secrets
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import link_requests, linking, pairing, sign_in
 from palaver.accounts.passkeys import Passkeys
 from palaver.accounts.people import People, check_can_sign_in
 from palaver.accounts.sign_in import Passwords, Visitor
-from palaver.core.clock import check_timezone, from_micros, to_micros
+from palaver.core.clock import check_timezone, to_micros
 from palaver.core.engines.base import Conflict, Engine, Read, Transaction, Write
 from palaver.core.errors import LimitReached, NotFound, SignInFailed, StoreError, WrongPassword
 from palaver.core.operation import AsyncRunner, Operations, check_count, read_operation, write_operation
@@ -174,7 +175,6 @@ def _mark_all(tx: Transaction, uses: dict[tuple[Mark, str], int]) -> None:
 
 MAX_TOKENS_PER_PERSON = 100
 MAX_TOKEN_DAYS = 3650
-_DAY_MICROS = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,11 +249,10 @@ class Accounts(Operations[AsyncRunner]):
     async def sign_in_by_password(self, name: str, password: str, visitor: Visitor) -> NewSecret[Person]:
         limits = await sign_in.get_password_limits(self._engine, self._clock, name, visitor)
         await sign_in.count_attempt(self._engine, self._clock, limits)
-        credentials = await self._engine.arun(Read(lambda tx: accounts.find_credentials(tx, make_storable(name))))
-        hashed = credentials.password_hash if credentials else None
-        if not await self._passwords.verify(hashed, password, next(iter(limits))) or credentials is None:
+        found, hashed = await self._engine.arun(Read(lambda tx: accounts.find_credentials(tx, make_storable(name))))
+        if not await self._passwords.verify(hashed, password, next(iter(limits))) or found is None:
             raise SignInFailed("Wrong name or password.", method="password")
-        person = credentials.person
+        person = found
 
         def check_is_current(tx: Transaction, _now: int) -> Person:
             if accounts.find_password_hash(tx, person.id) != hashed:  # changed while it was being verified
@@ -265,7 +264,6 @@ class Accounts(Operations[AsyncRunner]):
     # -- authentication ------------------------------------------------------------------------------------
 
     async def find_by_cookie(self, secret: str) -> SignedInPerson | None:
-        """Find who is signed in with this cookie."""
         return await self._find(secret, accounts.find_sign_in, accounts.mark_sign_in_seen) if secret else None
 
     async def find_by_token(self, secret: str) -> SignedInPerson | None:
@@ -362,7 +360,6 @@ class Accounts(Operations[AsyncRunner]):
 
     @read_operation
     def list_devices(self, tx: Transaction, person_id: PersonId) -> Sequence[Device]:
-        """List where a person is signed in, latest first."""
         return accounts.list_devices(tx, person_id, self._now())
 
     @write_operation
@@ -380,7 +377,6 @@ class Accounts(Operations[AsyncRunner]):
 
     @read_operation
     def list_tokens(self, tx: Transaction, person_id: PersonId) -> Sequence[ApiToken]:
-        """List a person's API tokens, latest first."""
         return accounts.list_tokens(tx, person_id)
 
     @write_operation
@@ -389,15 +385,14 @@ class Accounts(Operations[AsyncRunner]):
     ) -> NewSecret[ApiToken]:
         """Create an API token, valid for some days or until it is revoked. Only this call returns its secret."""
         check_count("expires_in_days", days, maximum=MAX_TOKEN_DAYS)
-        now = self._now()
-        expires_at = None if days is None else now + days * _DAY_MICROS
+        now = self._clock.now()
         token = ApiToken(
             id=f"tok_{secrets.token_hex(6)}",
             name=clean_person_name(name),
             scopes=parse_scopes(scopes, person.role),
-            created_at=from_micros(now),
+            created_at=now,
             last_used_at=None,
-            expires_at=None if expires_at is None else from_micros(expires_at),
+            expires_at=None if days is None else now + timedelta(days=days),
         )
         secret = TOKEN_PREFIX + generate_secret()
         accounts.check_exists(tx, person.id)
@@ -407,7 +402,7 @@ class Accounts(Operations[AsyncRunner]):
                 what="tokens",
                 limit=MAX_TOKENS_PER_PERSON,
             )
-        accounts.add_token(tx, person.id, token, hash_secret(secret), now, expires_at)
+        accounts.add_token(tx, person.id, token, hash_secret(secret))
         return NewSecret(token, secret)
 
     @write_operation

@@ -59,7 +59,6 @@ class Passkeys(Operations[AsyncRunner]):
 
     @read_operation
     def list(self, tx: Transaction, person_id: PersonId) -> Sequence[Passkey]:
-        """List a person's passkeys, latest first."""
         return passkeys.list_passkeys(tx, person_id)
 
     @write_operation

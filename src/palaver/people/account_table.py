@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from palaver.core.columns import Columns
+from palaver.core.columns import Columns, insert_row
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import NameTaken, NotFound
 from palaver.core.source import Platform
@@ -49,25 +49,13 @@ _IS_OPEN = "s.created_at > $1 AND s.last_seen_at > $2"  # parameters: _compute_o
 # ---- accounts --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """A person and the hash to check their password against."""
-
-    person: Person
-    password_hash: str | None
-
-
 def open_account(tx: Transaction, person: Person, now: int) -> None:
     """Let a person sign in, and give them identities on the web and the API; do nothing if they have an account."""
     if tx.fetch_one("SELECT 1 FROM account WHERE person_id = $1", person.id):
         return
     _check_name_is_free(tx, person.name, person.id)
-    tx.execute(
-        "INSERT INTO account (person_id, name_key, created_at) VALUES ($1, $2, $3)",
-        person.id,
-        normalize_name(person.name),
-        now,
-    )
+    account = {"person_id": person.id, "name_key": normalize_name(person.name), "created_at": now}
+    insert_row(tx, "account", account)
     tx.execute_many(
         "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
         " ON CONFLICT DO NOTHING",
@@ -106,16 +94,17 @@ def _check_name_is_free(tx: Transaction, name: str, person_id: PersonId) -> None
         raise NameTaken(f"The name {name!r} is already taken. Choose another name.", name=name)
 
 
-def find_credentials(tx: Transaction, name: str) -> Credentials | None:
+def find_credentials(tx: Transaction, name: str) -> tuple[Person | None, str | None]:
+    """Return the person who signs in with a name, and the hash to check their password against."""
     row = tx.fetch_one(
         f"SELECT {PERSON_COLUMNS}, a.password_hash FROM account a JOIN person p ON p.id = a.person_id"
         " WHERE a.name_key = $1",
         normalize_name(name),
     )
     if row is None:
-        return None
+        return None, None
     person, (password_hash,) = read_person(row)
-    return Credentials(person, password_hash)
+    return person, password_hash
 
 
 def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
@@ -162,7 +151,6 @@ def mark_welcomed(tx: Transaction, person_id: PersonId) -> None:
 
 
 def set_step_skipped(tx: Transaction, person_id: PersonId, step: SetupStep, *, is_skipped: bool) -> None:
-    """Remember that a person has skipped a step, or no longer."""
     tx.fetch_one(f"SELECT person_id FROM account WHERE person_id = $1 {tx.for_update}", person_id)
     others = [each for each in load_progress(tx, person_id).skipped_steps if each != step]
     steps = [*others, step.value] if is_skipped else others
@@ -201,13 +189,8 @@ def add_sign_in_link(
     """
     expires_at = now + lifetime // _MICROSECOND
     tx.execute("DELETE FROM sign_in_link WHERE expires_at <= $1", now)
-    tx.execute(
-        "INSERT INTO sign_in_link (digest, person_id, expires_at, issued_by) VALUES ($1, $2, $3, $4)",
-        digest,
-        person_id,
-        expires_at,
-        issued_by,
-    )
+    link = {"digest": digest, "person_id": person_id, "expires_at": expires_at, "issued_by": issued_by}
+    insert_row(tx, "sign_in_link", link)
     return expires_at
 
 
@@ -325,20 +308,10 @@ def _delete_issued_links(tx: Transaction, person_id: PersonId, condition: str, s
 # ---- API tokens ------------------------------------------------------------------------------------------
 
 
-def add_token(
-    tx: Transaction, person_id: PersonId, token: ApiToken, digest: str, now: int, expires_at: int | None
-) -> None:
-    tx.execute(
-        "INSERT INTO api_token (id, digest, person_id, name, scopes, created_at, expires_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        token.id,
-        digest,
-        person_id,
-        token.name,
-        " ".join(token.scopes),
-        now,
-        expires_at,
-    )
+def add_token(tx: Transaction, person_id: PersonId, token: ApiToken, digest: str) -> None:
+    values = _TOKEN.encode({column.name: getattr(token, column.name) for column in _TOKEN.columns})
+    secret = {"digest": digest, "person_id": person_id, "scopes": " ".join(token.scopes)}
+    insert_row(tx, "api_token", values | secret)
 
 
 def find_token(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, bool] | None:
@@ -363,7 +336,6 @@ def mark_token_used(tx: Transaction, token_id: str, now: int) -> None:
 
 
 def list_tokens(tx: Transaction, person_id: PersonId) -> Sequence[ApiToken]:
-    """List a person's tokens, the latest first."""
     rows = tx.fetch_all(
         f"SELECT {_TOKEN.format_select()}, scopes FROM api_token WHERE person_id = $1 ORDER BY created_at DESC, id",
         person_id,

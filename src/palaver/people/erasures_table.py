@@ -57,7 +57,6 @@ class ErasureReport:
     ended_at: datetime | None = None  # None: it is not done yet
 
     def add(self, **counts: int) -> ErasureReport:
-        """Return the report with more counted."""
         added = {kind: self.counts.get(kind, 0) + count for kind, count in counts.items() if count}
         return replace(self, counts={**self.counts, **added})
 

@@ -237,7 +237,6 @@ def claim_link_code(tx: Transaction, code: LinkCode, claim: LinkClaim, expires_a
 
 
 def confirm_link(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> LinkCode:
-    """Store that one side has confirmed the link."""
     column = "is_confirmed" if is_issuer else "is_claim_confirmed"
     tx.execute(f"UPDATE link_code SET {column} = 1 WHERE person_id = $1", code.person_id)
     if is_issuer or code.claim is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.columns import Columns
+from palaver.core.columns import Columns, insert_row
 from palaver.people.model import CHALLENGE_LIFETIME, KNOWN_DEVICE_LIFETIME, Passkey, Person, RateLimit, normalize_name
 from palaver.people.person_data import STAYS_WITH_ACCOUNT, EraseAt, PersonColumn
 from palaver.people.table import PERSON_COLUMNS, read_person
@@ -48,12 +48,8 @@ class StoredPasskey:
 def add_challenge(tx: Transaction, digest: str, person_id: PersonId | None, now: int) -> None:
     """Store a challenge, for one person (None: for everyone who signs in), and delete the expired ones."""
     tx.execute("DELETE FROM passkey_challenge WHERE expires_at <= $1", now)
-    tx.execute(
-        "INSERT INTO passkey_challenge (digest, person_id, expires_at) VALUES ($1, $2, $3)",
-        digest,
-        person_id,
-        now + CHALLENGE_LIFETIME // _MICROSECOND,
-    )
+    expires_at = now + CHALLENGE_LIFETIME // _MICROSECOND
+    insert_row(tx, "passkey_challenge", {"digest": digest, "person_id": person_id, "expires_at": expires_at})
 
 
 def use_challenge(tx: Transaction, digest: str, person_id: PersonId | None, now: int) -> bool:
@@ -87,7 +83,6 @@ def add(tx: Transaction, person_id: PersonId, passkey: Passkey, registration: Re
 
 
 def find_by_credential(tx: Transaction, credential_id: str) -> StoredPasskey | None:
-    """Find a passkey by the id that its authenticator gave it."""
     row = tx.fetch_one(
         f"SELECT {PERSON_COLUMNS}, k.id, k.site, k.public_key, k.sign_count"
         " FROM passkey k JOIN person p ON p.id = k.person_id WHERE k.credential_id = $1",
@@ -113,7 +108,6 @@ def record_use(tx: Transaction, passkey_id: str, *, count_before: int, count: in
 
 
 def list_passkeys(tx: Transaction, person_id: PersonId) -> Sequence[Passkey]:
-    """List a person's passkeys, the latest first."""
     sql = f"SELECT {_PASSKEY.format_select()} FROM passkey WHERE person_id = $1 ORDER BY created_at DESC, id"
     return [_PASSKEY.decode(row) for row in tx.fetch_all(sql, person_id)]
 
