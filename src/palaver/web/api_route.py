@@ -85,13 +85,8 @@ def make_router(
         tags=[tag],
         route_class=route_class,
         responses=error_responses(400, 403, 422, 500, 503) | dict(responses or {}),
-        generate_unique_id_function=_get_operation_id,
+        generate_unique_id_function=lambda route: route.name,  # that of its function
     )
-
-
-def _get_operation_id(route: APIRoute) -> str:
-    """Return the operation id of a route: the name of its function."""
-    return route.name
 
 
 def _replace_body(request: Request, body: bytes, storable: bytes) -> Request:

@@ -41,7 +41,7 @@ from palaver.sessions.share import ShareExpired
 from palaver.sessions.speech import FileQuotaReached
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from fastapi import FastAPI, Request
 
@@ -188,12 +188,8 @@ def _describe_problem(error: Mapping[str, Any]) -> dict[str, Any]:
     """Turn a pydantic error into the field's path, a message and, if the value was too large, the limit."""
     context = error.get("ctx", {})
     limit = context.get("max_length", context.get("le"))
-    problem = {"field": _join_path(error["loc"]), "message": str(error["msg"])}
+    problem = {"field": ".".join(map(str, error["loc"])), "message": str(error["msg"])}
     return problem if limit is None else {**problem, "limit": limit}
-
-
-def _join_path(steps: Sequence[int | str]) -> str:
-    return ".".join(str(step) for step in steps)
 
 
 async def _handle_http_exception(_request: Request, error: Exception) -> JSONResponse:

@@ -131,7 +131,6 @@ class TrustedProxies:
         return cls(tuple(networks))
 
     def is_trusted(self, address: str) -> bool:
-        """Return whether this address belongs to a trusted proxy."""
         parsed = parse_ip_address(address)
         return parsed is not None and any(parsed in network for network in self.networks)
 

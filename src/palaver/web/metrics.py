@@ -34,8 +34,6 @@ _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELET
 
 
 class Metrics:
-    """The metrics of one server."""
-
     def __init__(self, state: WebState) -> None:
         self._state = state
         self._counted_refusals = dict.fromkeys(BudgetScope, 0)

@@ -47,8 +47,6 @@ class RequestLimits:
 
 
 class LiveStreamPlace:
-    """The place of one live stream."""
-
     def __init__(self, person_id: PersonId, opened_at: float) -> None:
         self.person_id = person_id
         self.opened_at = opened_at
@@ -67,8 +65,6 @@ class LiveStreamPlace:
 
 
 class OpenRequests:
-    """The requests in progress of one server."""
-
     def __init__(self, limits: RequestLimits) -> None:
         self._limits = limits
         self._counts: dict[PersonId, int] = {}

@@ -221,7 +221,6 @@ def get_error_status(error: PalaverError) -> int:
 
 
 def build_error_body(status: int, message: str, *, code: str | None = None, param: str | None = None) -> dict[str, Any]:
-    """Build the JSON of an error."""
     error_type = _ERROR_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
     return {"error": {"message": make_storable(message), "type": error_type, "param": param, "code": code}}
 

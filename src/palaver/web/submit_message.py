@@ -56,7 +56,6 @@ async def submit_message(
 async def submit_command(
     state: WebState, caller: SignedInPerson, session_id: str | None, call: CommandCall | MessageCall, key: str | None
 ) -> Receipt:
-    """Run a slash command, in a session or in none."""
     check_permission(caller.principal, call.command)
     inbound = Inbound(
         source=build_person_source(caller.person),

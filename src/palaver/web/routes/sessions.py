@@ -266,15 +266,9 @@ async def export_session(
     document_format = DocumentFormat(form)
     # It is made page by page, on a thread, while it is sent.
     document = await state.documents.stream(caller.principal, session_id, document_format, everything=include_all)
-    return StreamingResponse(
-        document,
-        media_type=document_format.media_type,
-        headers=_build_download_headers(session_id, document_format.suffix),
-    )
-
-
-def _build_download_headers(session_id: str, suffix: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{session_id}.{suffix}"', "Cache-Control": "no-store"}
+    disposition = f'attachment; filename="{session_id}.{document_format.suffix}"'
+    headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
+    return StreamingResponse(document, media_type=document_format.media_type, headers=headers)
 
 
 # ---- commands --------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from pydantic import Field, StringConstraints
 from palaver.config.setting_names import list_choice_names
 from palaver.config.setting_templates import (
     MAX_KEY_CHARS,
-    SettingTemplate,
     format_path,
     list_part_names,
     list_templates,
@@ -323,7 +322,10 @@ def _build_settings_json(live: LiveSettings, overview: SettingsOverview) -> Sett
     return SettingsJson(
         version=loaded.state.version,
         settings=[setting_to_json(value) for value in overview.list_values()],
-        templates=[_to_template_json(template) for template in list_templates()],
+        templates=[
+            build_json(SettingTemplateJson, each, kind="adapter" if each.is_adapter_setting else each.kind)
+            for each in list_templates()
+        ],
         platforms=[build_json(PlatformFormJson, form) for form in live.catalog.list_forms()],
         providers=[build_json(ProviderPresetJson, preset) for preset in model_providers.PRESETS],
         names=build_json(SettingNamesJson, None, parts=list_part_names(), choices=list_choice_names()),
@@ -333,10 +335,6 @@ def _build_settings_json(live: LiveSettings, overview: SettingsOverview) -> Sett
         ],
         pending_restart=_list_restarts(live),
     )
-
-
-def _to_template_json(template: SettingTemplate) -> SettingTemplateJson:
-    return build_json(SettingTemplateJson, template, kind="adapter" if template.is_adapter_setting else template.kind)
 
 
 def _to_changed_json(live: LiveSettings, result: EditResult) -> SettingsChangedJson:
