@@ -91,7 +91,6 @@ def make_catalog(settings: Settings) -> PlatformCatalog:
 
 
 def make_editor(store: SessionStore, base: Settings) -> SettingsEditor:
-    """Build what changes the settings in a store."""
     from palaver.settings.agent_check import find_agent_problems
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.reader import SettingsReader
@@ -215,14 +214,12 @@ def make_jobs(store: SessionStore, loaded: LoadedSettings, base: Settings) -> tu
 
 
 def make_attachments(store: SessionStore, settings: Settings) -> Attachments:
-    """Build access to the files of a store."""
     from palaver.media.attachments import Attachments
 
     return Attachments(store, settings.home / "attachments")
 
 
 def make_importer(store: SessionStore, attachments: Attachments, profile: AgentProfile) -> Importer:
-    """Build what imports the files of other programs."""
     from palaver.transfer.importer import Importer
     from palaver.transfer.report import ImportOptions
 

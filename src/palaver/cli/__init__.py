@@ -23,30 +23,15 @@ from palaver.core.invocation import format_command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MODULES: Final = {  # of each command
-    "backup": "backup",
-    "backups": "backup",
-    "budget": "budget",
-    "chat": "chat",
-    "config": "config",
-    "doctor": "status",
-    "export": "export_command",
-    "import": "import_command",
-    "jobs": "jobs",
-    "memories": "memories",
-    "migrate": "status",
-    "people": "people",
-    "platforms": "platforms",
-    "profiles": "profiles",
-    "projects": "projects",
-    "prompts": "prompts",
-    "restore": "backup",
-    "serve": "serve",
-    "sessions": "sessions",
-    "shares": "shares",
-    "status": "status",
-    "upgrade": "status",
+_COMMANDS_BY_MODULE: Final = {
+    **{name: (name,) for name in ("budget", "chat", "config", "jobs", "memories", "people", "platforms", "profiles")},
+    **{name: (name,) for name in ("projects", "prompts", "serve", "sessions", "shares")},
+    "backup": ("backup", "backups", "restore"),
+    "export_command": ("export",),
+    "import_command": ("import",),
+    "status": ("status", "doctor", "migrate", "upgrade"),
 }
+_MODULES: Final = {command: module for module, commands in _COMMANDS_BY_MODULE.items() for command in commands}
 
 
 class Program(click.Group):
@@ -129,7 +114,6 @@ def program(ctx: click.Context, home: Path | None) -> None:
 
 
 def main() -> None:
-    """Run the `palaver` program."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Unicode shows a question mark

@@ -50,7 +50,6 @@ class JobAccess:
     principal: Principal
 
     async def get(self, job: str, *, everything: bool = False) -> JobDetails:
-        """Load a job with what it may cost."""
         from palaver.jobs.service import get_priced_job
 
         return await get_priced_job(self.jobs, self.prices, self.principal, job, everything=everything)

@@ -119,7 +119,6 @@ def format_duration(milliseconds: int | None) -> str:
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Format date and time in the time zone of this machine."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
@@ -216,7 +215,6 @@ def has_escape_codes() -> bool:
 
 
 def print_table(columns: Sequence[Column[T]], items: Sequence[T]) -> None:
-    """Print a table with a row for each item."""
     now = datetime.now(UTC)
     rows = [[column.format_cell(item, now) for column in columns] for item in items]
     if is_stdout_terminal():

@@ -475,8 +475,6 @@ class ResetRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformRules:
-    """The rules that apply on a platform."""
-
     platform: Platform | None  # None: every platform without rules of its own
     reset_rules: tuple[ResetRule, ...]  # empty on platforms with several conversations at once: no automatic reset
     busy_policy: BusyPolicy

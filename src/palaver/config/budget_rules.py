@@ -47,8 +47,6 @@ class BudgetUnit(StrEnum):
 
 
 class CallPurpose(StrEnum):
-    """The purpose of a call to a model."""
-
     ANSWER = "answer"
     SUMMARY = "summary"
     TITLE = "title"
@@ -76,8 +74,6 @@ class BudgetLimit:
 
 
 class UnitAmounts(NamedTuple):
-    """The used, held and allowed amount in one unit."""
-
     unit: BudgetUnit
     used: int
     held: int
@@ -93,8 +89,6 @@ class UnitAmounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetStatus:
-    """One window and its limits, for people."""
-
     key: BudgetKey
     subject_name: str  # for people to read
     used_nanos: int

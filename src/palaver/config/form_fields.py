@@ -14,8 +14,6 @@ _KINDS = ((bool, "boolean"), (int, "integer"), (float, "number"))
 
 @dataclass(frozen=True, kw_only=True)
 class FormField(ValueForm):
-    """One value in a form."""
-
     is_list: bool = False
     is_optional: bool = False  # null is valid too
     default: object = None
@@ -63,7 +61,6 @@ class ValueHint:
         return next((note for note in self.notes if isinstance(note, kind)), None)
 
     def describe(self) -> dict[str, Any]:
-        """Return what a form field says about the values."""
         form = self._derive_form() if self.rule is None else self.rule.form
         return {**vars(form), "is_list": self.is_list, "is_optional": self.is_optional}
 

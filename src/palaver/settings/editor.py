@@ -147,7 +147,6 @@ class SettingsEditor:
         return self.change(principal, edit)
 
     def list_history(self, principal: Principal, *, before: int | None = None, limit: int = 50) -> list[SettingsChange]:
-        """Return the newest changes first."""
         check_is_owner(principal)
         return self.reader.engine.run(Read(lambda tx: settings_storage.list_changes(tx, before=before, limit=limit)))
 
@@ -319,7 +318,6 @@ _UNSET: Final = object()
 
 
 def _apply(values: Mapping[SettingPath, object], changes: Mapping[SettingPath, Any]) -> dict[SettingPath, object]:
-    """Return the values after a change."""
     kept = {path: value for path, value in values.items() if path not in changes}
     return kept | {path: value for path, value in changes.items() if value is not _UNSET}
 

@@ -57,44 +57,35 @@ class PlatformForm:
 
 
 class PlatformCatalog(Protocol):
-    """The platforms that are installed."""
-
     def list_forms(self) -> Sequence[PlatformForm]: ...
 
     def is_secret(self, platform: str, setting: str) -> bool:
         """Whether a setting of an account is secret; one that is not known may be."""
-        ...
 
     def list_addresses(self, platform: str) -> Mapping[str, object] | None:
         """Return the settings of an account that say where its secrets are sent, and their defaults.
 
         None if the platform is not known.
         """
-        ...
 
     def is_terminal_only(self, platform: str, setting: str) -> bool:
         """Whether a setting of an account starts a program on the server."""
-        ...
 
     def find_variable(self, path: SettingPath) -> str | None:
         """Return the environment variable that sets this setting of an account now; None if none does."""
-        ...
 
     def find_problems(
         self, before: Settings, after: Settings, changed: Collection[SettingPath]
     ) -> Sequence[SettingProblem]:
         """Return what is wrong with the accounts whose settings are changed."""
-        ...
 
     def list_accounts(self, settings: Settings, unreadable: Mapping[SettingPath, str]) -> list[ConfiguredAccount]:
         """Return the accounts that are set up; one with a secret that can't be decrypted can't be connected."""
-        ...
 
     def build_account(
         self, settings: Settings, platform: str, account: str, values: Mapping[str, object]
     ) -> ConfiguredAccount:
         """Build an account from values that are not stored, to test them. Raises NotFound for an unknown platform."""
-        ...
 
 
 def is_secret_setting(catalog: PlatformCatalog, path: SettingPath, value: object = None) -> bool:
@@ -116,8 +107,6 @@ def is_secret_setting(catalog: PlatformCatalog, path: SettingPath, value: object
 
 
 class SecretPair(NamedTuple):
-    """A secret, and the addresses that it is sent to."""
-
     secret: object
     addresses: Mapping[SettingPath, object]
 
@@ -189,8 +178,6 @@ SourceKind = Literal["default", "database", "file", "environment"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingSource:
-    """Where the value of a setting comes from."""
-
     kind: SourceKind
     variable: str | None = None  # of the environment
     line: int | None = None  # of config.yaml
@@ -228,8 +215,6 @@ class SettingValue:
 
 
 class SettingsOverview:
-    """Describes settings that were loaded."""
-
     def __init__(self, loaded: LoadedSettings, catalog: PlatformCatalog) -> None:
         self._loaded = loaded
         self._catalog = catalog

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Markdown text of the answer."""
-
     text: str
 
 
@@ -28,8 +26,6 @@ class ReasoningBlock:
 
 @dataclass(frozen=True, slots=True)
 class ToolBlock:
-    """A tool call and its result."""
-
     name: str
     arguments: str
     result: str | None = None  # None: the tool is still running
@@ -67,7 +63,6 @@ class AnswerBlocks:
                 return finished + self._split_finished_blocks()
 
     def end(self) -> list[Block]:
-        """End the answer and return all remaining blocks."""
         remaining = self.tail
         self._close_text()
         self._open_calls.clear()

@@ -30,8 +30,6 @@ class ChatMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """The options of `palaver chat`."""
-
     mode: ChatMode
     start: StartMode = StartMode.RECENT
     resume: str = ""  # title, id or number of a conversation

@@ -40,7 +40,6 @@ MESSAGE_SAVED_TEXT = "Palaver was told to stop. Your message is saved and will b
 
 
 def run_chat(settings: Settings, options: ChatOptions, first_messages: Sequence[str]) -> int:
-    """Run the chat and return the exit code."""
     with open_store(settings) as store:
         loaded = load_stored_settings(store, settings)
         agent = choose_agent_for(loaded, settings)

@@ -60,7 +60,6 @@ class ChatSession:
 
     @property
     def view(self) -> AsyncSessionView:
-        """Return a view of the owner's own sessions."""
         return self.gateway.store.aio.seen_by(self.owner.principal)
 
     async def load_session(self) -> tuple[Session | None, str]:
@@ -86,7 +85,6 @@ class ChatSession:
         return span is not None and span[0] <= event.at <= span[1]
 
     def now(self) -> datetime:
-        """Return the current time of the store's clock."""
         return self.gateway.store.clock.now()
 
     # -- choosing a conversation ---------------------------------------------------------------------------

@@ -49,8 +49,6 @@ class PersonMessage:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A notice or an error."""
-
     text: str
     is_error: bool = False
 
@@ -103,7 +101,6 @@ class FeedPresenter:
         return sum(turn.state is TurnState.QUEUED for turn in self._open_turns.values())
 
     def present(self, item: FeedItem) -> list[DisplayItem]:
-        """Return what to show for this item."""
         match item:
             case TurnChanged(turn):
                 return self._present_turn(turn)

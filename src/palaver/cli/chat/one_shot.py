@@ -101,7 +101,8 @@ class OneShot:
         async with aclosing(feed) as items:
             async for item in items:
                 collector.collect(presenter, item)
-                ended = _get_ended_turn(item, turn)
+                changed = item.turn if isinstance(item, TurnChanged) and item.turn.id == turn.id else None
+                ended = changed if changed is not None and changed.state.has_ended else None
                 if ended is None and is_first_item:  # the feed reports later ends; this turn may have ended before
                     ended = await self._find_missed_end(turn, presenter, collector)
                 is_first_item = False
@@ -119,12 +120,6 @@ class OneShot:
         for event in await self._chat.view.transcripts.load_events(turn.session_id, after=turn.input_seq):
             collector.collect(presenter, EventAppended(event))
         return current
-
-
-def _get_ended_turn(item: FeedItem, turn: Turn) -> Turn | None:
-    return (
-        item.turn if isinstance(item, TurnChanged) and item.turn.id == turn.id and item.turn.state.has_ended else None
-    )
 
 
 class _AnswerCollector:

@@ -114,8 +114,6 @@ class ChatCompleter(Completer):
 
 
 class InputHistory(FileHistory):
-    """The input history in a file."""
-
     def __init__(self, file: Path) -> None:
         self.is_persistent = True  # everything so far is in the file
         with suppress(OSError):
@@ -132,7 +130,6 @@ class InputHistory(FileHistory):
             return []
 
     def store_string(self, string: str) -> None:
-        """Add an input to the file."""
         try:
             super().store_string(string)
         except OSError:
@@ -342,7 +339,6 @@ class Screen(FeedView):
         return self._app.output.get_size().columns
 
     async def _show_blocks(self, blocks: Sequence[DisplayBlock]) -> None:
-        """Print blocks above the input."""
         if not blocks:
             self._app.invalidate()
             return

@@ -40,8 +40,6 @@ STOPPED_TEXT: Final = "stopped"
 
 
 class TemporaryTerminalChat:
-    """The temporary conversation of this process."""
-
     def __init__(self, gateway: Gateway, owner: Person, options: ChatOptions, output: AnswerOutput) -> None:
         self._gateway = gateway
         self._owner = owner
@@ -136,7 +134,6 @@ class TemporaryTerminalChat:
 
 
 async def run_one_temporary(chat: TemporaryTerminalChat, options: ChatOptions) -> int:
-    """Answer the message of the command line."""
     answer = await chat.ask(options.message or "")
     if options.as_json:
         print_answer_json(answer, chat.usage or None)
