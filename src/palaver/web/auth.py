@@ -10,7 +10,7 @@ methods and `write` for all others, so a route that forgets to name a scope is n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 from fastapi.security import APIKeyCookie, HTTPBearer
@@ -23,8 +23,6 @@ from palaver.sessions.view import AsyncSessionView
 from palaver.web.state import State, WebState
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from fastapi.dependencies.models import Dependant
     from fastapi.params import Depends as Dependency
 
@@ -213,44 +211,31 @@ def get_device_cookie_name(request: Request, state: WebState) -> str:
 
 
 def set_sign_in_cookie(response: Response, request: Request, state: WebState, secret: str) -> None:
-    """Sign a browser in."""
-    _set_cookie(response, request, state, get_cookie_name(request, state), secret, SIGN_IN_LIFETIME)
+    seconds = int(SIGN_IN_LIFETIME.total_seconds())
+    name = get_cookie_name(request, state)
+    response.set_cookie(name, secret, max_age=seconds, **_get_cookie_attributes(request, state))
 
 
 def set_device_cookie(response: Response, request: Request, state: WebState, secret: str) -> None:
     """Mark a browser as one in which people have signed in; signing out keeps this mark."""
-    _set_cookie(response, request, state, get_device_cookie_name(request, state), secret, KNOWN_DEVICE_LIFETIME)
+    seconds = int(KNOWN_DEVICE_LIFETIME.total_seconds())
+    name = get_device_cookie_name(request, state)
+    response.set_cookie(name, secret, max_age=seconds, **_get_cookie_attributes(request, state))
 
 
-def _set_cookie(
-    response: Response, request: Request, state: WebState, name: str, secret: str, lifetime: timedelta
-) -> None:
-    """Set a cookie that only this server receives, and no script.
+def clear_sign_in_cookie(response: Response, request: Request, state: WebState) -> None:
+    response.delete_cookie(get_cookie_name(request, state), **_get_cookie_attributes(request, state))
+
+
+def _get_cookie_attributes(request: Request, state: WebState) -> dict[str, Any]:
+    """Return the attributes of a cookie that only this server receives, and no script.
 
     `Lax` and not `Strict`: with `Strict`, a link to a conversation in an email would open a signed-out page. From
     other sites, `Lax` sends the cookie only when the user follows a link, and following a link changes nothing: a
     request that changes something must also come from our own origin (see `guard`).
     """
-    response.set_cookie(
-        name,
-        secret,
-        max_age=int(lifetime.total_seconds()),
-        path=state.base_path or "/",
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="lax",
-    )
-
-
-def clear_sign_in_cookie(response: Response, request: Request, state: WebState) -> None:
-    """Sign a browser out."""
-    response.delete_cookie(
-        get_cookie_name(request, state),
-        path=state.base_path or "/",
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="lax",
-    )
+    is_https = request.url.scheme == "https"
+    return {"path": state.base_path or "/", "secure": is_https, "httponly": True, "samesite": "lax"}
 
 
 def get_client_address(request: Request) -> str:

@@ -51,11 +51,7 @@ class PruneJson(TypedDict):
 async def get_retention(_caller: Caller, state: State) -> RetentionJson:
     """Return how long conversations are kept."""
     rules = state.retention.rules
-    return RetentionJson(
-        max_age_days=rules.max_age_days,
-        max_database_mb=rules.max_database_mb,
-        text=rules.describe(),
-    )
+    return build_json(RetentionJson, rules, text=rules.describe())
 
 
 @router.post("/prune", responses=error_responses(403))
