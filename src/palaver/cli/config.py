@@ -208,13 +208,11 @@ def rotate_key() -> None:
 
     with open_config() as access:
         result = key_rotation.rotate_key(access.editor.reader)
-    if output.wants_json():
-        output.print_json({"secrets": result.secret_count, "dropped": result.dropped_count})
-        return
-    click.echo(f"Encrypted {output.format_count(result.secret_count, 'secret')} with a new key.")
+    text = f"Encrypted {output.format_count(result.secret_count, 'secret')} with a new key."
     if result.dropped_count:
         lost = output.format_count(result.dropped_count, "earlier value")
-        click.echo(f"{lost} in the history could not be decrypted and can't be restored.")
+        text += f"\n{lost} in the history could not be decrypted and can't be restored."
+    output.print_result({"secrets": result.secret_count, "dropped": result.dropped_count}, text)
 
 
 @contextmanager

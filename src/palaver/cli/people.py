@@ -402,13 +402,9 @@ def _confirm(preview: ErasurePreview) -> None:
 
 
 def _print_report(preview: ErasurePreview, report: ErasureReport, verb: str, *, is_done: bool) -> None:
-    if output.wants_json():
-        output.print_json({"person_id": preview.person_id, "is_erased": is_done, "counts": report.to_dict()})
-        return
-    name = lookup.quote(preview.name)
     lines = report.to_lines()
-    click.echo(f"{verb} {name}:" if lines else f"{verb} {name}.")
-    for line in lines:
-        click.echo(f"  {line}")
-    if not is_done:
+    heading = f"{verb} {lookup.quote(preview.name)}{':' if lines else '.'}"
+    document = {"person_id": preview.person_id, "is_erased": is_done, "counts": report.to_dict()}
+    output.print_result(document, "\n  ".join([heading, *lines]))
+    if not is_done and not output.wants_json():
         output.print_hint(f"Nothing was changed. Erase with `{format_command('people erase')}`.")

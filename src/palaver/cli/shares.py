@@ -71,11 +71,8 @@ def print_link(share_id: str) -> None:
     """
     share = _run_with_shares(lambda service, owner: service.get(owner, share_id, everything=True))
     link = _find_server_url(load_current_settings()) + share.path
-    if output.wants_json():
-        output.print_json({"link": link})
-        return
-    click.echo(link)
-    if is_loopback(urlsplit(link).hostname or ""):
+    output.print_result({"link": link}, link)
+    if is_loopback(urlsplit(link).hostname or "") and not output.wants_json():
         output.print_hint("It works only on this machine. Set web.public_url to the server's address.")
 
 

@@ -21,7 +21,7 @@ from palaver.config.schema import ConfigFile, HomeSection, PlatformSection
 from palaver.config.setting_templates import list_templates
 from palaver.config.validation import format_value
 from palaver.config.validators import TEXT, Rule
-from palaver.core.source import Platform
+from palaver.core.source import BUILT_IN_PLATFORMS, PLATFORMS_WITHOUT_CHATS, Platform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,15 +30,8 @@ _TRUTH_VALUES: Final = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fr
     ("false", "no", "off", "0"), False
 )
 
-CHAT_PLATFORMS: Final = (
-    Platform.TELEGRAM,
-    Platform.DISCORD,
-    Platform.SLACK,
-    Platform.WHATSAPP,
-    Platform.WHATSAPP_WEB,
-    Platform.SIGNAL,
-    Platform.MATRIX,
-    Platform.EMAIL,
+CHAT_PLATFORMS: Final = tuple(
+    each for each in BUILT_IN_PLATFORMS if each not in {*PLATFORMS_WITHOUT_CHATS, Platform.WEBHOOK}
 )
 
 

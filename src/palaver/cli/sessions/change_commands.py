@@ -280,12 +280,10 @@ def prune(age: timedelta, platform: str | None, dry_run: bool, yes: bool) -> Non
                 output.print_hint(_describe(report, "would be deleted"))
             confirm_or_exit(f"Delete {output.format_count(report.sessions, 'conversation')}?", skip=yes)
             report = asyncio.run(retention.prune(owner, age, platform=name, dry_run=False))
-    if output.wants_json():
-        output.print_json(report.to_dict() | {"is_dry_run": dry_run})
-    elif not report.sessions:
-        click.echo("No conversation is that old, or those that are can't be deleted because they are pinned or in use.")
-    else:
-        click.echo(_describe(report, "would be deleted" if dry_run else "deleted"))
+    text = "No conversation is that old, or those that are can't be deleted because they are pinned or in use."
+    if report.sessions:
+        text = _describe(report, "would be deleted" if dry_run else "deleted")
+    output.print_result(report.to_dict() | {"is_dry_run": dry_run}, text)
 
 
 def _describe(report: PruneReport, verb: str) -> str:
