@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from palaver.core.errors import AgentUnavailable
 from palaver.core.ids import DeliveryId, TurnId
 from palaver.core.source import Platform
 from palaver.core.texts import current_language, say
@@ -17,12 +18,14 @@ from palaver.live.feed_events import DeliveryChanged, FeedItem, NoticeSent
 from palaver.operation.doctor.finding import Finding, FindingCode, make_problem
 from palaver.operation.health_check import HealthCheck, HealthReport
 from palaver.sessions.delivery import DeliveryState, DeliveryStatus
+from palaver.testing import ScriptedAgent
 from palaver.web.routes import live
 
 if TYPE_CHECKING:
     import httpx2
 
-    from support.web import WebServer
+    from palaver.agent.base import AgentRequest
+    from support.web import StartWebServer, WebServer
 
 GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
 
@@ -150,6 +153,26 @@ def test_people_who_follow_a_conversation_in_two_languages_receive_it_each_in_th
         encoded[language] = context.run(live._encode_item, item, frozenset(), language)[1]
     assert "This account is closed." in encoded["en"]
     assert "Dieses Konto ist geschlossen." in encoded["de"]
+
+
+async def test_a_failure_at_the_end_of_a_stream_is_in_the_language_of_the_request(start_web: StartWebServer) -> None:
+    def fail(_request: AgentRequest) -> str:
+        raise AgentUnavailable(say("model.timed_out", "{provider} did not answer in time.", provider="<b>{lab}"))
+
+    web = await start_web(ScriptedAgent(fail))
+    ada = await web.sign_in("ada")
+    question = {"messages": [{"role": "user", "content": "hello"}]}
+    for headers, text in (({}, "did not answer in time."), (GERMAN, "hat nicht rechtzeitig geantwortet.")):
+        answer = await ada.post("/api/temporary/answers", json=question, headers=headers)
+        assert "<b>{lab} " + text in answer.text
+
+
+async def test_an_app_for_openai_is_answered_in_the_language_that_it_asks_for(web: WebServer) -> None:
+    ada = await web.sign_in("ada")
+    question = {"model": "palaver", "messages": [{"role": "user", "content": " "}]}
+    for headers, text in (({}, "the last message is empty"), (GERMAN, "ist leer")):
+        refused = await ada.post("/v1/chat/completions", json=question, headers=headers)
+        assert text in refused.json()["error"]["message"]
 
 
 def _find(settings: dict[str, Any], part: str, **wanted: str) -> dict[str, Any]:

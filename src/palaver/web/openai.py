@@ -25,7 +25,7 @@ from starlette.exceptions import HTTPException
 from palaver.agent.profiles import list_allowed_models
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NotSignedIn, OwnerRequired, PalaverError
 from palaver.core.text import make_storable
-from palaver.core.texts import say
+from palaver.core.texts import current_language, say, translate
 from palaver.core.wire import Doc, TypedDict
 from palaver.gateway.completions import (
     CompletionCall,
@@ -222,7 +222,8 @@ def get_error_status(error: PalaverError) -> int:
 
 def build_error_body(status: int, message: str, *, code: str | None = None, param: str | None = None) -> dict[str, Any]:
     error_type = _ERROR_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
-    return {"error": {"message": make_storable(message), "type": error_type, "param": param, "code": code}}
+    shown = make_storable(translate(message, current_language.get()))
+    return {"error": {"message": shown, "type": error_type, "param": param, "code": code}}
 
 
 def _respond_to_error(error: PalaverError) -> JSONResponse:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta
 from palaver.core.text import make_json_storable
+from palaver.core.texts import current_language, translate_all
 from palaver.inbox.temporary_request import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
@@ -87,10 +88,11 @@ async def answer_temporary_question(state: State, caller: Caller, body: Temporar
 
 
 async def _encode_events(events: AsyncGenerator[TemporaryEvent, None]) -> AsyncGenerator[bytes, None]:
+    language = current_language.get()
     try:
         async for event in events:
             name, data = _describe_event(event)
-            yield encode_event(name, json.dumps(make_json_storable(data)))
+            yield encode_event(name, json.dumps(make_json_storable(translate_all(data, language))))
     finally:
         await events.aclose()
 
