@@ -55,7 +55,7 @@ class NoticeSent:
     """The agent reports something about the run; it is not stored."""
 
     turn_id: TurnId
-    text: str  # in English
+    text: str
     code: str = ""  # with which a page writes the text in the reader's language; see `NoticeCode`
     facts: Mapping[str, Any] = field(default_factory=dict)
 
