@@ -175,5 +175,15 @@ async def test_an_app_for_openai_is_answered_in_the_language_that_it_asks_for(we
         assert text in refused.json()["error"]["message"]
 
 
+async def test_the_data_of_a_command_is_in_the_language_of_the_request(web: WebServer) -> None:
+    owner = await web.sign_in()
+    await owner.post("/api/commands", json={"text": "/jobs add every 2h: water the plants", "key": "k1"})
+    for key, headers, words in (("k2", {}, "every 2 hours"), ("k3", GERMAN, "alle 2 Stunden")):
+        answer = await owner.post("/api/commands", json={"text": "/jobs", "key": key}, headers=headers)
+        [job] = answer.json()["facts"]["jobs"]
+        assert words in job["words"]
+        assert words in answer.json()["reply"]
+
+
 def _find(settings: dict[str, Any], part: str, **wanted: str) -> dict[str, Any]:
     return next(each for each in settings[part] if wanted.items() <= each.items())

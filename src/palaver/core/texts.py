@@ -18,7 +18,8 @@ translated before. What one process stores and another shows is stored with its 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -36,6 +37,16 @@ _THOUSANDS_SEPARATORS: Final = {"de": "."}  # others: a comma
 
 # Of the request that is being answered. Where a text is translated later than it is said, its language is passed on.
 current_language: ContextVar[str] = ContextVar("current_language", default=ENGLISH)
+
+
+@contextmanager
+def use_language(language: str) -> Iterator[None]:
+    """Translate inside the block into this language: on a thread of an engine, which works for many requests."""
+    token = current_language.set(language)
+    try:
+        yield
+    finally:
+        current_language.reset(token)
 
 
 @dataclass(slots=True)

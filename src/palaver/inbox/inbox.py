@@ -15,6 +15,7 @@ from palaver.core.engines.base import Read, Transaction, Write, write_key
 from palaver.core.errors import InvalidInput, InvalidMessage, PalaverError
 from palaver.core.fair_slots import FairSlots
 from palaver.core.text import is_storable
+from palaver.core.texts import use_language
 from palaver.delivery import accounts_table as platform_cursors
 from palaver.inbox import message_queue as group_chats
 from palaver.inbox.files import ExportFiles, FileReceiver, use_fallback_reply
@@ -40,14 +41,17 @@ from palaver.sessions.search_table import PendingScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from datetime import datetime
 
     from palaver.agent.profiles import CurrentSettings
     from palaver.core.source import Platform, SessionSource
     from palaver.delivery.accounts_table import Fence
     from palaver.inbox.speech import Speech
     from palaver.media.attachments import Attachments
+    from palaver.people.model import Person
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.store import SessionStore
+    from palaver.sessions.table import SessionRow
 
     Call = CommandCall | MessageCall | None
 
@@ -249,7 +253,7 @@ class Inbox:
             facts = {"error": "too_long", "limit": MAX_MESSAGE_CHARS}
             receipt = Receipt(outcome=Outcome.REJECTED, reply=describe_too_long(len(text)), facts=facts)
         elif isinstance(call, CommandCall) and person is not None:
-            receipt = use_fallback_reply(self._commands.run(tx, inbound, call, person, row, now))
+            receipt = use_fallback_reply(self._run_command(tx, inbound, call, person, row, now))
         else:
             if isinstance(call, MessageCall) and person is not None:
                 self._commands.check_message_call(call, inbound, person)
@@ -274,7 +278,7 @@ class Inbox:
         if refusal is not None:
             return self._translate(refusal, inbound)
         try:
-            return self._translate(self._commands.run(tx, inbound, call, speaker.person, row, now), inbound)
+            return self._translate(self._run_command(tx, inbound, call, speaker.person, row, now), inbound)
         except CommandRejected as rejected:
             return self._build_rejection(tx, inbound, rejected.error)
 
@@ -297,8 +301,24 @@ class Inbox:
         rejection = Receipt(outcome=Outcome.REJECTED, reply=error.text, session_id=session_id, facts=facts)
         return self._translate(rejection, inbound)
 
+    def _run_command(
+        self,
+        tx: Transaction,
+        inbound: Inbound,
+        call: CommandCall,
+        person: Person,
+        row: SessionRow | None,
+        now: datetime,
+    ) -> Receipt:
+        """Run a command; the JSON of its reply is in the language of the person, too."""
+        with use_language(self._find_language(inbound)):
+            return self._commands.run(tx, inbound, call, person, row, now)
+
     def _translate(self, receipt: Receipt, inbound: Inbound) -> Receipt:
-        return translate_receipt(receipt, inbound.language or self._settings.rules.language)
+        return translate_receipt(receipt, self._find_language(inbound))
+
+    def _find_language(self, inbound: Inbound) -> str:
+        return inbound.language or self._settings.rules.language
 
     def _record_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
         inbound = self._merge_sender(tx, inbound)
