@@ -105,3 +105,25 @@ async def test_a_failed_answer_and_a_reset_are_told_in_german_and_recorded_in_en
         "Ich konnte nicht antworten",
     ]
     assert (await get_turn(gateway, first.turn_id)).error == str(AgentRejected())
+
+
+async def test_what_the_agent_is_told_does_not_depend_on_the_language(start_gateway: StartGateway) -> None:
+    requests: list[AgentRequest] = []
+
+    def answer(request: AgentRequest) -> str:
+        requests.append(request)
+        return "Done."
+
+    loopback = LoopbackAdapter()
+    gateway = await start_gateway(ScriptedAgent(answer), loopback=loopback, clock=FakeClock())
+    for language in (ENGLISH, "de"):
+        chat_language.name = language
+        await loopback.receive(Inbound(source=loopback.get_source("ada"), content="/title Trip", language=language))
+        sent = await loopback.say(f"hello from {language}")
+        await wait_for_turn(gateway, sent.turn_id)
+    english, german = requests
+    assert german.instructions == english.instructions
+    assert [(tool.name, tool.description, tool.parameters) for tool in german.tools] == [
+        (tool.name, tool.description, tool.parameters) for tool in english.tools
+    ]
+    assert list(german.messages[: len(english.messages)]) == list(english.messages)
