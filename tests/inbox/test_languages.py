@@ -96,12 +96,12 @@ async def test_a_failed_answer_and_a_reset_are_told_in_german_and_recorded_in_en
     second = await loopback.say("again")
     await wait_until(lambda: len(loopback.sent) == 3)
     assert second.reply == (
-        "Dieser Chat war länger als 30 Minuten inaktiv, deshalb wurde ein neuer gestartet. Mit /restore kommst du"
+        "Dieser Chat war seit mehr als 30 Minuten inaktiv, deshalb wurde ein neuer gestartet. Mit /restore kommst du"
         " zum alten zurück."
     )
     assert [sent.body.partition(".")[0] for sent in loopback.sent] == [
         "Ich konnte nicht antworten",
-        "Dieser Chat war länger als 30 Minuten inaktiv, deshalb wurde ein neuer gestartet",
+        "Dieser Chat war seit mehr als 30 Minuten inaktiv, deshalb wurde ein neuer gestartet",
         "Ich konnte nicht antworten",
     ]
     assert (await get_turn(gateway, first.turn_id)).error == str(AgentRejected())
