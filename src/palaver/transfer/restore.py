@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -44,8 +45,10 @@ def restore_export(
     report = ImportReport("palaver", is_dry_run=dry_run)
     queue = WriteQueue(store.engine, report)
     with closing(RecordStream(path, report.add_problem)) as stream:
-        restore = _DryRun(store, stream, report) if dry_run else _Restore(store, attachments, stream, queue, report)
-        size = stream.size
+        now, size = to_micros(store.clock.now()), stream.size
+        restore = (
+            _DryRun(store, stream, report) if dry_run else _Restore(store, stream, report, attachments, queue, now)
+        )
         for number, record in stream.read():
             try:
                 restore.add(record)
@@ -60,14 +63,14 @@ def restore_export(
     return report
 
 
+@dataclass(slots=True)
 class _DryRun:
     """Counts what would come in."""
 
-    def __init__(self, store: SessionStore, stream: RecordStream, report: ImportReport) -> None:
-        self._engine = store.engine
-        self._stream = stream
-        self._report = report
-        self._audiences = AudienceDirectory()
+    _store: SessionStore
+    _stream: RecordStream
+    _report: ImportReport
+    _audiences: AudienceDirectory = field(default_factory=AudienceDirectory)
 
     def add(self, record: Record) -> None:
         kind = record["type"]
@@ -77,7 +80,7 @@ class _DryRun:
         if exported is None:
             return
         value = check_text(exported.key, record.get(exported.key))
-        is_here = self._engine.run(Read(lambda tx: has_row(tx, kind, exported.key, value)))
+        is_here = self._store.engine.run(Read(lambda tx: has_row(tx, kind, exported.key, value)))
         if kind == "session":
             self._read_session(record, is_here=is_here)
             return
@@ -96,22 +99,15 @@ class _DryRun:
             self._report.count("messages", messages)
 
 
+@dataclass(slots=True)
 class _Restore:
-    def __init__(
-        self,
-        store: SessionStore,
-        attachments: Attachments | None,
-        stream: RecordStream,
-        queue: WriteQueue,
-        report: ImportReport,
-    ) -> None:
-        self._store = store
-        self._attachments = attachments
-        self._stream = stream
-        self._report = report
-        self._audiences = AudienceDirectory()
-        self._queue = queue
-        self._now = to_micros(store.clock.now())
+    _store: SessionStore
+    _stream: RecordStream
+    _report: ImportReport
+    _attachments: Attachments | None
+    _queue: WriteQueue
+    _now: int
+    _audiences: AudienceDirectory = field(default_factory=AudienceDirectory)
 
     def add(self, record: Record) -> None:
         """Write one record, with the lines that belong to it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -63,11 +63,11 @@ def run_doctor(environment: DoctorEnvironment, options: DoctorOptions) -> Diagno
     return _Doctor(environment, options).run()
 
 
+@dataclass(slots=True)
 class _Doctor:
-    def __init__(self, environment: DoctorEnvironment, options: DoctorOptions) -> None:
-        self._environment = environment
-        self._options = options
-        self._findings: list[Finding] = []
+    _environment: DoctorEnvironment
+    _options: DoctorOptions
+    _findings: list[Finding] = field(default_factory=list)
 
     def run(self) -> Diagnosis:
         environment = self._environment
