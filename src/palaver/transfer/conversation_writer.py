@@ -10,6 +10,7 @@ on where the last one stopped.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,20 +86,16 @@ class ConversationImporter:
             writer.resume(item, session_no)
 
 
+@dataclass(eq=False)
 class ConversationWriter:
-    def __init__(
-        self,
-        run: ImportRun,
-        queue: WriteQueue,
-        places: PlaceFinder,
-        conversation: ImportedConversation,
-        key: ItemKey,
-    ) -> None:
-        self._run = run
-        self._queue = queue
-        self._places = places
-        self._conversation = conversation
-        self._key = key
+    _run: ImportRun
+    _queue: WriteQueue
+    _places: PlaceFinder
+    _conversation: ImportedConversation
+    _key: ItemKey
+
+    def __post_init__(self) -> None:
+        run, conversation = self._run, self._conversation
         self._created_at = to_micros(to_utc(conversation.created_at))
         self._session_id: SessionId = new_session_id(to_utc(conversation.created_at))
         self._place: Place | None = None
