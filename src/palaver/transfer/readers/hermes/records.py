@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
-from palaver.sessions.usage import CostStatus, TurnUsage
+from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus, TurnUsage
 from palaver.transfer.imported import ImportProblem
 from palaver.transfer.reader_kit.values import as_count, as_dict, as_id, as_list, as_text, build_call, read_time
 
@@ -230,14 +230,10 @@ def _read_usage(row: Mapping[str, Any], turn_id: str, model: str, provider: str)
         turn_id=turn_id,
         model=model or None,
         provider=provider or None,
-        input_tokens=as_count(row.get("input_tokens")),
-        output_tokens=as_count(row.get("output_tokens")),
-        cache_read_tokens=as_count(row.get("cache_read_tokens")),
-        cache_write_tokens=as_count(row.get("cache_write_tokens")),
-        reasoning_tokens=as_count(row.get("reasoning_tokens")),
         cost=cost,
         cost_status=status,
         cost_source=as_text(row.get("cost_source")) or None,
+        **{name: as_count(row.get(name)) for name in TOKEN_COUNTERS},
     )
 
 
