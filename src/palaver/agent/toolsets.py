@@ -76,7 +76,6 @@ class Toolset:
 
 
 def list_allowed_toolsets(rules: TurnRules, servers: Iterable[str], platform: Platform, role: Role) -> tuple[str, ...]:
-    """List the toolsets that a person with this role has on a platform."""
     allowed = [name for name, rule in rules.toolsets.items() if rule.allows(platform, role)]
     built_in = [name for name in allowed if name in BUILT_IN_TOOLSETS]
     of_servers = map(name_server_toolset, servers) if SERVER_RULE.allows(platform, role) else ()

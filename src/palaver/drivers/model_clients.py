@@ -36,7 +36,6 @@ class ModelClients:
         self._lock = asyncio.Lock()
 
     def get_provider(self, name: ModelName) -> Provider:
-        """Return key and address of the model's provider."""
         return check_reachable(name, self._providers)
 
     async def get_model(self, name: ModelName) -> Model:

@@ -234,7 +234,6 @@ class _Answer:
         await self.events.put(replace(end, usage=reduce(TurnUsage.add, usages) if usages else TurnUsage()))
 
     async def _run_agent(self, meter: BudgetMeter) -> AnswerEnded:
-        """Answer; return how it ended."""
         timeout = self.dependencies.rules.timeout
         limit = asyncio.timeout(timeout.total_seconds())
         try:

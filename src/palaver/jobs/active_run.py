@@ -39,7 +39,6 @@ class ActiveRun:
 
 
 def is_job_run(lease: TurnLease) -> bool:
-    """Whether a turn is a run of a job, and not a message of a person."""
     return JOB_RUN_KEY in lease.facts
 
 

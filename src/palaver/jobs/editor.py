@@ -79,7 +79,6 @@ def get_person(tx: Transaction, person_id: PersonId) -> Person:
 
 
 def get_job_person(tx: Transaction, principal: Principal) -> Person:
-    """Return the person for whom a job is made."""
     check_not_job(principal)
     person = get_person(tx, principal.person_id)
     check_role(person.role)

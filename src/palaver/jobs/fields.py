@@ -259,7 +259,6 @@ class FieldChecker:
 
 
 def list_grantable_toolsets(environment: JobEnvironment, role: Role) -> tuple[str, ...]:
-    """List the toolsets that a person with this role can grant to a job."""
     servers = environment.agent.list_tool_servers()
     names = toolsets.list_allowed_toolsets(environment.rules, servers, Platform.CRON, role)
     return tuple(name for name in names if name not in toolsets.NEVER_FOR_JOBS)

@@ -72,7 +72,6 @@ def record_decision(tx: Transaction, job_row: JobRow, person_id: PersonId, now: 
 
 
 def format_question(proposal: JobProposal) -> str:
-    """Write the question for people in a chat."""
     job, preview = proposal.fields, proposal.preview
     name = escape_markdown(clean_chat_text(job.name), MAX_JOB_NAME_CHARS)
     confirm, reject = (format_code(f"/jobs {verb} {clean_chat_text(job.name)}") for verb in ("confirm", "reject"))

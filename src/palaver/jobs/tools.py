@@ -72,41 +72,33 @@ def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
             line = await jobs.pause(job)
         return f"Paused: {_format_job(line)}\nIt runs again when the person resumes it (`/jobs resume`)."
 
+    def tool(
+        name: str, description: str, run: Callable[[Mapping[str, Any]], Awaitable[str]], parameters: Mapping[str, Any]
+    ) -> Tool:
+        return Tool(name=name, description=description, parameters=parameters, run=run, toolset=SCHEDULE_TOOLSET)
+
     return (
-        Tool(
-            name="create_job",
-            description=(
-                "Propose a job: a prompt that runs by itself on a schedule, such as a reminder or a daily report. The"
-                " person must confirm it before it runs; they are asked here, with its times and its cost."
-                f" Toolsets that can be granted: {', '.join(jobs.grantable_toolsets) or 'none'}."
-            ),
-            parameters=build_schema(_REQUIRED_FIELDS, **_FIELDS),
-            run=create,
-            toolset=SCHEDULE_TOOLSET,
+        tool(
+            "create_job",
+            "Propose a job: a prompt that runs by itself on a schedule, such as a reminder or a daily report. The"
+            " person must confirm it before it runs; they are asked here, with its times and its cost."
+            f" Toolsets that can be granted: {', '.join(jobs.grantable_toolsets) or 'none'}.",
+            create,
+            build_schema(_REQUIRED_FIELDS, **_FIELDS),
         ),
-        Tool(
-            name="change_job",
-            description=(
-                "Propose a change of a job: give only what changes. The person must confirm it; until then, the job"
-                " stays as it is."
-            ),
-            parameters=build_schema(["job"], job=_JOB_FIELD, **_FIELDS),
-            run=change,
-            toolset=SCHEDULE_TOOLSET,
+        tool(
+            "change_job",
+            "Propose a change of a job: give only what changes. The person must confirm it; until then, the job stays"
+            " as it is.",
+            change,
+            build_schema(["job"], job=_JOB_FIELD, **_FIELDS),
         ),
-        Tool(
-            name="list_jobs",
-            description="List the person's jobs: schedule, state, next run.",
-            parameters=build_schema([]),
-            run=list_jobs,
-            toolset=SCHEDULE_TOOLSET,
-        ),
-        Tool(
-            name="pause_job",
-            description="Pause a job at once, when the person asks for it. They can resume it at any time.",
-            parameters=build_schema(["job"], job=_JOB_FIELD),
-            run=pause,
-            toolset=SCHEDULE_TOOLSET,
+        tool("list_jobs", "List the person's jobs: schedule, state, next run.", list_jobs, build_schema([])),
+        tool(
+            "pause_job",
+            "Pause a job at once, when the person asks for it. They can resume it at any time.",
+            pause,
+            build_schema(["job"], job=_JOB_FIELD),
         ),
     )
 

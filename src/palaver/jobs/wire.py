@@ -156,7 +156,6 @@ class JobRunsJson(TypedDict):
 
 
 def summary_to_json(summary: JobSummary) -> JobJson:
-    """Return a job as it is listed."""
     return build_json(JobJson, summary.job, **_list_further_keys(summary))
 
 

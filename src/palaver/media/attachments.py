@@ -241,7 +241,6 @@ class Attachments:
         return path
 
     async def read(self, attachment: Attachment) -> AsyncIterator[bytes]:
-        """Read an attachment's bytes in chunks."""
         path = await asyncio.to_thread(self.get_path, attachment)
         with self.translate_errors():
             stream = await asyncio.to_thread(path.open, "rb")

@@ -140,7 +140,6 @@ class BudgetOverview(Operations[R]):
 
     @operation
     def get_status(self, principal: Principal, key: BudgetKey) -> Work[BudgetStatus]:
-        """Return how one window stands, for an owner."""
         _check_owner(principal)
         return Read(lambda tx: load_status(tx, key, self._rules, self._clock.now()))
 

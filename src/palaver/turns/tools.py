@@ -235,8 +235,6 @@ class SendCounter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMessages:
-    """Sends messages for one person from one conversation."""
-
     store: SessionStore
     principal: Principal
     session_row: SessionRow
