@@ -64,22 +64,6 @@ class LinkedAccount:
     is_linked: bool  # it was linked to the person's others, and has back what it had when it is unlinked
 
 
-@dataclass(frozen=True, slots=True)
-class LinkOverview:
-    """A person's chat accounts, and the link that waits for them."""
-
-    accounts: tuple[LinkedAccount, ...]
-    pending: PendingLink | None
-
-
-@dataclass(frozen=True, slots=True)
-class NewLinkCode:
-    """A code to send from another account; it is shown once."""
-
-    code: str
-    expires_at: datetime
-
-
 class AccountLinks(Operations[AsyncRunner]):
     """Links and unlinks accounts of the person who is signed in on the page."""
 
@@ -89,26 +73,28 @@ class AccountLinks(Operations[AsyncRunner]):
         self._config = store.config
 
     @read_operation
-    def load(self, tx: Transaction, person: Person) -> LinkOverview:
-        accounts = tuple(
+    def load(self, tx: Transaction, person: Person) -> tuple[list[LinkedAccount], PendingLink | None]:
+        """Return a person's chat accounts, and the link that waits for them."""
+        accounts = [
             LinkedAccount(
                 str(each.platform),
                 each.account,
                 linked_rows.find_origin(tx, each.platform, each.account) is not None,
             )
             for each in people.list_chat_accounts(tx, person.id)
-        )
-        source = build_person_source(person)
-        return LinkOverview(accounts, link_requests.find_pending(tx, source, person, self._clock.now()))
+        ]
+        return accounts, link_requests.find_pending(tx, build_person_source(person), person, self._clock.now())
 
     @write_operation
-    def create_code(self, tx: Transaction, caller: SignedInPerson) -> NewLinkCode:
-        """Create a code to send from another account; the one before no longer works, and it ends with the sign-in."""
+    def create_code(self, tx: Transaction, caller: SignedInPerson) -> tuple[str, datetime]:
+        """Create a code to send from another account, and return until when it works; the one before ends now, and it
+        ends with the sign-in.
+        """
         now = self._clock.now()
         current = _get_person(tx, caller.person.id)
         source = build_person_source(current)
         code = link_requests.create_link_code(tx, current.id, source, now, issued_by=caller.credential_id)
-        return NewLinkCode(code, now + LINK_CODE_LIFETIME)
+        return code, now + LINK_CODE_LIFETIME
 
     @write_operation
     def use(self, tx: Transaction, person: Person, text: str) -> LinkResult:

@@ -326,13 +326,15 @@ class OwnAccountIn(RequestModel):
 @router.get("/links")
 async def list_links(caller: BrowserCaller, state: State) -> LinksJson:
     """List your chat accounts, and the link that waits for your confirmation."""
-    return build_json(LinksJson, await state.accounts.links.load(caller.person))
+    accounts, pending = await state.accounts.links.load(caller.person)
+    return build_json(LinksJson, None, accounts=accounts, pending=pending)
 
 
 @router.post("/links/code", status_code=201)
 async def create_link_code(caller: BrowserCaller, state: State) -> LinkCodeJson:
     """Create a code, valid for 15 minutes. The one before no longer works."""
-    return build_json(LinkCodeJson, await state.accounts.links.create_code(caller))
+    code, expires_at = await state.accounts.links.create_code(caller)
+    return build_json(LinkCodeJson, None, code=code, expires_at=expires_at)
 
 
 @router.post("/links")
