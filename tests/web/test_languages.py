@@ -185,5 +185,19 @@ async def test_the_data_of_a_command_is_in_the_language_of_the_request(web: WebS
         assert words in answer.json()["reply"]
 
 
+async def test_a_message_that_is_only_in_english_follows_a_sentence_in_the_language_of_the_request(
+    web: WebServer,
+) -> None:
+    ada = await web.sign_in("ada")
+    question = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "{b}"}]}
+    refused = [await ada.post("/api/temporary/answers", json=question, headers=headers) for headers in ({}, GERMAN)]
+    message = refused[0].json()["error"]["message"]
+    assert message == "messages: the last message must have the role `user`."
+    assert refused[1].json()["error"]["message"] == f"Das ist nicht möglich. Der Server meldet: {message}"
+    refused = [await ada.put("/api/sessions", headers=headers) for headers in ({}, GERMAN)]
+    assert refused[0].json()["error"]["message"] == "Method Not Allowed"
+    assert refused[1].json()["error"]["message"].startswith("Das kann dieser Server nicht.")
+
+
 def _find(settings: dict[str, Any], part: str, **wanted: str) -> dict[str, Any]:
     return next(each for each in settings[part] if wanted.items() <= each.items())

@@ -36,7 +36,7 @@ from palaver.core.errors import (
     TooManyAttempts,
 )
 from palaver.core.text import make_json_storable
-from palaver.core.texts import current_language, translate_all
+from palaver.core.texts import ENGLISH, Text, current_language, join_texts, say, translate_all
 from palaver.sessions.share import ShareExpired
 from palaver.sessions.speech import FileQuotaReached
 
@@ -91,6 +91,11 @@ STATUS_BY_ERROR: tuple[tuple[type[PalaverError], int], ...] = (
     (PalaverError, 500),
 )
 
+_HTTP_ERRORS = {
+    "bad_request": say("web.bad_request", "The request is not valid. Reload the page."),
+    "method_not_allowed": say("web.method_not_allowed", "This server can't do that. Reload the page."),
+    "wrong_type": say("web.wrong_type", "Content of this type isn't accepted."),
+}
 _CODE_BY_STATUS = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "wrong_type"}
 
 
@@ -150,7 +155,14 @@ def describe_error(error: PalaverError) -> tuple[str, Mapping[str, object]]:
     """Return the message and the facts of an error for clients: where the server's files are is only in its log."""
     if isinstance(error, StoreError) and "path" in error.facts:
         return error.describe_class(), {}
-    return error.text, error.facts
+    return _introduce(error.text, error.describe_class()), error.facts
+
+
+def _introduce(message: str, kind: str) -> str:
+    """Say of what kind an error is before a message that is only in English, to people who read another language."""
+    if isinstance(message, Text) or current_language.get() == ENGLISH:
+        return message
+    return join_texts(" ", (kind, say("web.server_reports", "The server reports: {message}", message=message)))
 
 
 def _respond_to_error(error: PalaverError) -> JSONResponse:
@@ -196,7 +208,10 @@ async def _handle_http_exception(_request: Request, error: Exception) -> JSONRes
     assert isinstance(error, HTTPException)  # noqa: S101
     phrase = HTTPStatus(error.status_code).phrase
     code = _CODE_BY_STATUS.get(error.status_code) or phrase.lower().replace(" ", "_")
-    return build_error_response(error.status_code, code, str(error.detail or phrase), headers=error.headers)
+    message = str(error.detail or phrase)
+    if code in _HTTP_ERRORS:
+        message = _introduce(message, _HTTP_ERRORS[code])
+    return build_error_response(error.status_code, code, message, headers=error.headers)
 
 
 async def _handle_unexpected_error(_request: Request, _error: Exception) -> JSONResponse:
