@@ -172,6 +172,9 @@ async def test_a_file_that_is_no_export_fails_with_a_reason(
         assert found["state"] == "failed"
         assert problem in found["error"]["message"]
         assert str(tmp_path) not in found["error"]["message"]
+        german = (await ada.get(f"/api/imports/{import_id}", headers={"Accept-Language": "de"})).json()
+        assert german["error"] != found["error"]
+        assert german["error"]["message"].startswith(("Das ist ", "Diese Datei "))
     else:
         assert found["error"] is not None or found["report"]["problems"]["count"] > 0, found
     assert found["name"] == name.rpartition("/")[2]

@@ -19,7 +19,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read
 from palaver.core.errors import NotAllowed, NotFound, PalaverError, StoreError
 from palaver.core.ids import PersonId
-from palaver.core.texts import say
+from palaver.core.texts import say, store_text
 from palaver.people import table as people
 from palaver.people.model import Principal, Role
 from palaver.transfer.imported import ImportReader, InvalidImport
@@ -174,10 +174,14 @@ class PersonalImports:
         except _ImportStopped:
             return
         except PalaverError as error:
-            ended = _fail(upload, error.code, str(error), error.facts)
+            ended = _fail(upload, error.code, error.text, error.facts, error.describe_class())
         except Exception as error:
             log.exception("import_failed", extra={"upload": upload.id, "format": upload.format})
-            message = f"Internal error in Palaver ({type(error).__name__}). See its log for details."
+            message = say(
+                "import.internal_error",
+                "Internal error in Palaver ({error}). See its log for details.",
+                error=type(error).__name__,
+            )
             ended = _fail(upload, "internal_error", message, {})
         try:
             async with self._changes:
@@ -256,6 +260,7 @@ class _WorkSlices:
             self._started = time.perf_counter()
 
 
-def _fail(upload: Upload, code: str, message: str, facts: Any) -> Upload:
+def _fail(upload: Upload, code: str, message: str, facts: Any, kind: str = "") -> Upload:
     known = {name: value for name, value in facts.items() if isinstance(value, str | int | float) and name != "path"}
-    return replace(upload, state="failed", error={"code": code, "message": message, "facts": known})
+    texts = {"message": store_text(message), "kind": store_text(kind)}  # the kind introduces a message without a code
+    return replace(upload, state="failed", error={"code": code, "facts": known, **texts})

@@ -155,12 +155,12 @@ def describe_error(error: PalaverError) -> tuple[str, Mapping[str, object]]:
     """Return the message and the facts of an error for clients: where the server's files are is only in its log."""
     if isinstance(error, StoreError) and "path" in error.facts:
         return error.describe_class(), {}
-    return _introduce(error.text, error.describe_class()), error.facts
+    return introduce_message(error.text, error.describe_class()), error.facts
 
 
-def _introduce(message: str, kind: str) -> str:
+def introduce_message(message: str, kind: str) -> str:
     """Say of what kind an error is before a message that is only in English, to people who read another language."""
-    if isinstance(message, Text) or current_language.get() == ENGLISH:
+    if isinstance(message, Text) or not kind or current_language.get() == ENGLISH:
         return message
     return join_texts(" ", (kind, say("web.server_reports", "The server reports: {message}", message=message)))
 
@@ -210,7 +210,7 @@ async def _handle_http_exception(_request: Request, error: Exception) -> JSONRes
     code = _CODE_BY_STATUS.get(error.status_code) or phrase.lower().replace(" ", "_")
     message = str(error.detail or phrase)
     if code in _HTTP_ERRORS:
-        message = _introduce(message, _HTTP_ERRORS[code])
+        message = introduce_message(message, _HTTP_ERRORS[code])
     return build_error_response(error.status_code, code, message, headers=error.headers)
 
 

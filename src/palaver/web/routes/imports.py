@@ -8,11 +8,11 @@ from fastapi import Path, Query, Request
 from starlette.requests import ClientDisconnect
 
 from palaver.core.errors import InvalidInput
-from palaver.core.texts import say
+from palaver.core.texts import load_text, say
 from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
-from palaver.web.errors import ErrorBody, error_responses
+from palaver.web.errors import ErrorBody, error_responses, introduce_message
 from palaver.web.routes.attachments import UploadRoute
 from palaver.web.state import State
 
@@ -130,4 +130,8 @@ async def _read_body(request: Request) -> AsyncGenerator[bytes, None]:
 
 def _to_import_json(found: PersonalImport) -> ImportJson:
     created_at = found.upload.created_at.replace("+00:00", "Z")
-    return build_json(ImportJson, found.upload, created_at=created_at, progress=found.progress)
+    error = found.upload.error
+    if error is not None:
+        message = introduce_message(load_text(error["message"]), load_text(error.get("kind", "")))
+        error = {"code": error["code"], "message": message, "facts": error["facts"]}
+    return build_json(ImportJson, found.upload, created_at=created_at, progress=found.progress, error=error)
