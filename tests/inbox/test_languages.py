@@ -30,6 +30,7 @@ REPLIES = [
     ("/helq", "Unbekannter Befehl `/helq`. Meintest du `/help`? Mit /help siehst du alle Befehle."),
     ("/memory add Ada {cat}", "Nur für dich gespeichert: „Ada {cat}“"),
     ("/budget", "- Heute: $0.00, 0 Token; kein Limit; beginnt neu am"),
+    ("/search " + "x" * 1001, "query: Eine Suche hat höchstens 1000 Zeichen, diese hat 1001."),
     ("/jobs timezone Vienna", "timezone: 'Vienna' ist keine Zeitzone. Meintest du Europe/Vienna?"),
     ("/jobs timezone x{0}", "'x{0}' ist keine Zeitzone. Verwende einen IANA-Namen wie Europe/Berlin oder UTC."),
     ("/jobs add cron: x", "Gäste können keine Aufgaben haben. Bitte einen Besitzer, dich zum Mitglied zu machen."),
@@ -44,7 +45,7 @@ def _restore_language() -> Iterator[None]:
 
 @pytest.mark.parametrize(("text", "reply"), REPLIES)
 async def test_a_person_in_a_chat_is_answered_in_german(store: SessionStore, text: str, reply: str) -> None:
-    commands = frozenset({"new", "resume", "undo", "help", "memory", "budget", "jobs"})
+    commands = frozenset({"new", "resume", "undo", "help", "memory", "budget", "jobs", "search"})
     inbox = make_inbox(store, language="de", guest_commands=commands)
     receipt = await say(inbox, make_dm(), text)
     assert reply in (receipt.reply or "")

@@ -24,6 +24,7 @@ from palaver.commands.command import (
     check_scopes,
 )
 from palaver.commands.reply_text import format_code, shorten_text
+from palaver.core.errors import InvalidInput
 from palaver.core.texts import chat_language, join_texts, say, translate
 from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role, can_use_command
 
@@ -96,7 +97,7 @@ class CommandRegistry:
             return self.explain_unknown_command.call(name=name)
         try:
             return command.parse(arguments)
-        except BadArguments as error:
+        except InvalidInput as error:
             return CommandAction(command.name, _reject_arguments, reads=True).call(problem=error.text)
 
     def check_call_scopes(self, call: CommandCall | MessageCall, token_scopes: frozenset[str] | None) -> None:
