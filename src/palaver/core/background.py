@@ -29,35 +29,12 @@ if TYPE_CHECKING:
 RETRY_SECONDS = 1.0  # pause after a poll that failed
 
 
-async def run_poll_loop(
-    poll: Callable[[], Awaitable[float]],
-    wake: asyncio.Event,
-    *,
-    is_stopped: Callable[[], bool],
-    log: logging.Logger,
-    failure_event: str,
-    kind: WorkKind = WorkKind.BACKGROUND,
-) -> None:
-    """Call `poll` until `is_stopped`. It returns the seconds until the next call; setting `wake` makes that call now.
-
-    A poll that fails is logged as `failure_event` and tried again: without this loop no work of its kind is done.
-    """
-    write_kind.set(kind)  # of the task that runs this loop, and of those that it starts
-    while not is_stopped():
-        wake.clear()
-        try:
-            wait = await poll()
-        except StoreError as error:
-            log.warning(failure_event, extra={"error": str(error)})
-            wait = RETRY_SECONDS
-        except Exception:  # whatever it is, the loop must go on
-            log.exception(failure_event)
-            wait = RETRY_SECONDS
-        await wait_for_event(wake, wait)
-
-
 class PollLoop:
-    """A poll loop as a task: started when it is needed, woken, and stopped when its poll has ended."""
+    """Calls `poll` in a task, which starts when it is needed and stops when a poll has ended.
+
+    `poll` returns the seconds until the next call; `wake` makes that call now. A poll that fails is logged as
+    `failure_event` and tried again: without this loop no work of its kind is done.
+    """
 
     def __init__(
         self,
@@ -91,16 +68,27 @@ class PollLoop:
     def wake(self) -> None:
         """Poll now."""
         if self._has_started and self._task is None and not self.is_stopping and self._is_needed():
-            loop = run_poll_loop(
-                self._poll,
-                self._wake_event,
-                is_stopped=lambda: self.is_stopping,
-                log=self._log,
-                failure_event=self._failure_event,
-                kind=self._kind,
-            )
-            self._task = asyncio.create_task(loop, name=self._name)
+            self._task = asyncio.create_task(self._run(), name=self._name)
         self._wake_event.set()
+
+    def clear_wake(self) -> None:
+        """Say, in a poll, that it does also what the loop was woken for until now."""
+        self._wake_event.clear()
+
+    async def _run(self) -> None:
+        log = self._log
+        write_kind.set(self._kind)  # of this task, and of those that it starts
+        while not self.is_stopping:
+            self._wake_event.clear()
+            try:
+                wait = await self._poll()
+            except StoreError as error:
+                log.warning(self._failure_event, extra={"error": str(error)})
+                wait = RETRY_SECONDS
+            except Exception:  # whatever it is, the loop must go on
+                log.exception(self._failure_event)
+                wait = RETRY_SECONDS
+            await wait_for_event(self._wake_event, wait)
 
     async def stop(self, seconds: float | None = None) -> None:
         """Let the poll that runs end, for so long: what it has begun must not be forgotten."""

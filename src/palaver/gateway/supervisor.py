@@ -8,11 +8,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from palaver.core.background import is_owner_dead, run_poll_loop
+from palaver.core.background import PollLoop, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import AccountNotConnected, AccountNotRunning, LeaseLost, NotFound, PalaverError, StoreError
-from palaver.core.tasks import cancel_tasks
 from palaver.delivery import accounts_table as platform_accounts
 from palaver.delivery.health import list_live_platforms
 from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest
@@ -67,9 +66,10 @@ class Supervisor:
         self._inbox = inbox
         self._outbox = outbox
         self._stored_platforms: frozenset[Platform] = frozenset()  # live, as all processes have stored it
-        self._read_event = asyncio.Event()  # something may have changed
+        self._read_loop = PollLoop(
+            self._poll, "palaver-connected-platforms", log=log, failure_event="connected_platforms_not_read"
+        )
         self._remove_listener: Callable[[], None] = lambda: None
-        self._reading: asyncio.Task[None] | None = None
         self._runners: dict[AccountKey, AccountRunner] = {
             account.key: self._make_runner(account) for account in accounts
         }
@@ -100,7 +100,7 @@ class Supervisor:
         """Start to connect. It waits for no platform."""
         await self._read_accounts()
         self._remove_listener = self._feed.add_change_listener(self._handle_stored_change)
-        self._reading = asyncio.create_task(self._keep_reading(), name="palaver-connected-platforms")
+        self._read_loop.start()
         self._has_started = True
         for runner in self._runners.values():
             self._start_runner(runner)
@@ -111,8 +111,7 @@ class Supervisor:
         await self._end_tasks(list(self._tasks.values()))
         self._remove_listener()
         self._remove_listener = lambda: None
-        if self._reading is not None:
-            await cancel_tasks([self._reading])
+        await self._read_loop.cancel()
         self._stored_platforms = frozenset()
 
     async def replace_accounts(self, accounts: Sequence[ConfiguredAccount]) -> None:
@@ -164,23 +163,14 @@ class Supervisor:
                 log.error("platform_account_stuck", extra={"task": task.get_name()})
 
     def _handle_change(self) -> None:
-        self._read_event.set()
+        self._read_loop.wake()
         self._outbox.wake()
 
     # -- what is connected, in this process or in another one on the same database ---------------------------
 
     def _handle_stored_change(self, session_numbers: frozenset[int] | None) -> None:
         if not session_numbers:  # changes of conversations are none of an account
-            self._read_event.set()
-
-    async def _keep_reading(self) -> None:
-        await run_poll_loop(
-            self._poll,
-            self._read_event,
-            is_stopped=lambda: False,
-            log=log,
-            failure_event="connected_platforms_not_read",
-        )
+            self._read_loop.wake()
 
     async def _poll(self) -> float:
         await self._read_accounts()

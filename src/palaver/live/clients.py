@@ -19,7 +19,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.background import run_poll_loop
+from palaver.core.background import PollLoop
 from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput, SessionNotFound, StoreError
 from palaver.live import follower as live_queries
@@ -74,19 +74,13 @@ class LiveClients:
         self._has_unknown_changes = False  # sessions have changed, and it is not known which
         self._last_deletion_no = 0
         self._last_sent: OrderedDict[str, ChangedSession] = OrderedDict()
-        self._wake_event = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._loop = PollLoop(self._poll, "palaver-live", log=log, failure_event="live_update_failed")
         self._remove_listener: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
         self._last_deletion_no = await self._store.engine.arun(Read(live_queries.get_last_deletion_no))
         self._remove_listener = self._feed.add_change_listener(self._record_changes)
-        self._task = asyncio.create_task(
-            run_poll_loop(
-                self._poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="live_update_failed"
-            ),
-            name="palaver-live",
-        )
+        self._loop.start()
 
     async def stop(self) -> None:
         remove_listener, self._remove_listener = self._remove_listener, lambda: None
@@ -95,9 +89,7 @@ class LiveClients:
             client.close()
         for channel in list(self._channels.values()):
             channel.stop()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._loop.cancel()
 
     @property
     def client_count(self) -> int:
@@ -106,7 +98,7 @@ class LiveClients:
     def refresh_session(self, session_id: str) -> None:
         """Send a session again, because something changed that is not in its log: how far a person has read."""
         self._changed_ids.add(session_id)
-        self._wake_event.set()
+        self._loop.wake()
 
     @contextlib.asynccontextmanager
     async def connect(
@@ -119,7 +111,7 @@ class LiveClients:
             raise InvalidInput(f"follow: the limit is {MAX_FOLLOWED_SESSIONS} conversations.")
         client = LiveClient(principal, everything=everything)
         self._clients.add(client)
-        self._wake_event.set()  # without clients, hardly anything is looked for
+        self._loop.wake()  # without clients, hardly anything is looked for
         joining = asyncio.create_task(self._join_all(client, requests), name="palaver-live-join")
         try:
             yield client
@@ -193,11 +185,11 @@ class LiveClients:
         if self._clients:
             self._has_unknown_changes |= numbers is None
             self._changed_numbers |= numbers or frozenset()
-            self._wake_event.set()
+            self._loop.wake()
 
     async def _poll(self) -> float:
         await asyncio.sleep(BATCH_SECONDS)  # for changes that happen at the same time
-        self._wake_event.clear()
+        self._loop.clear_wake()
         await self._send_updates()
         return IDLE_SECONDS
 

@@ -24,7 +24,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from palaver.core.background import run_poll_loop
+from palaver.core.background import PollLoop
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
@@ -104,9 +104,7 @@ class PushNotifier:
         self._default_contact = default_contact
         self._trusted_hosts = frozenset(trusted_hosts)
         self._tools: tuple[ServerKey, GuardedRequests] | None = None  # the means of sending, loaded on first use
-        self._wake_event = asyncio.Event()
-        self._is_stopping = False
-        self._loop: asyncio.Task[None] | None = None
+        self._loop = PollLoop(self._start_due, "palaver-push", log=log, failure_event="push_failed")
         self._sending: dict[asyncio.Task[None], DuePush] = {}
         self._testing: set[str] = set()  # people whose test is being sent
 
@@ -115,20 +113,16 @@ class PushNotifier:
         return self._get_rules().enabled
 
     async def start(self) -> None:
-        self._loop = asyncio.create_task(self._run_loop(), name="palaver-push")
+        self._loop.start()
 
     async def stop(self) -> None:
         """Finish sending what is being sent; the rest is left to the next process."""
-        self._is_stopping = True
-        self._wake_event.set()
-        if self._loop is not None:
-            await self._loop
-            self._loop = None
+        await self._loop.stop()
         await self._wait_for_sending()
 
     def wake(self) -> None:
         """Look now for notifications to send."""
-        self._wake_event.set()
+        self._loop.wake()
 
     async def get_public_key(self) -> str:
         """Return the key that browsers subscribe to; it is created on first use."""
@@ -237,15 +231,6 @@ class PushNotifier:
             raise InvalidInput("endpoint: this is not an https:// address of a push service.", key="endpoint")
 
     # -- sending --------------------------------------------------------------------------------------------
-
-    async def _run_loop(self) -> None:
-        await run_poll_loop(
-            self._start_due,
-            self._wake_event,
-            is_stopped=lambda: self._is_stopping,
-            log=log,
-            failure_event="push_failed",
-        )
 
     async def run_once(self) -> None:
         """Send what is due, and wait until it is sent."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.config.setting_templates import SettingPath, find_template
-from palaver.core.background import run_poll_loop
+from palaver.core.background import PollLoop
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
-from palaver.core.tasks import cancel_tasks
 from palaver.core.texts import say
 from palaver.gateway.account_runner import describe_connection_error
 from palaver.settings import table as settings_storage
@@ -54,18 +53,17 @@ class LiveSettings:
         self._apply = apply
         self._listeners: list[Callable[[LoadedSettings], None]] = []
         self._lock = asyncio.Lock()  # one change at a time
-        self._wake_event = asyncio.Event()
 
     @asynccontextmanager
     async def follow(self, feed: Feed) -> AsyncIterator[None]:
         """Follow the changes of all processes inside an `async with` block."""
-        feed.add_settings_listener(self._wake_event.set)
-        self._wake_event.set()  # for what has changed since the settings were read
-        task = asyncio.create_task(self._run(), name="palaver-settings")
+        loop = PollLoop(self._poll, "palaver-settings", log=log, failure_event="settings_not_applied")
+        feed.add_settings_listener(loop.wake)
+        loop.start()  # polls at once, for what has changed since the settings were read
         try:
             yield
         finally:
-            await cancel_tasks([task])
+            await loop.cancel()
 
     def add_listener(self, listener: Callable[[LoadedSettings], None]) -> None:
         """Call `listener` after other settings were applied."""
@@ -124,14 +122,9 @@ class LiveSettings:
             and template.needs_restart
         )
 
-    async def _run(self) -> None:
-        async def poll() -> float:
-            await self.refresh()
-            return IDLE_SECONDS
-
-        await run_poll_loop(
-            poll, self._wake_event, is_stopped=lambda: False, log=log, failure_event="settings_not_applied"
-        )
+    async def _poll(self) -> float:
+        await self.refresh()
+        return IDLE_SECONDS
 
 
 def log_problems(loaded: LoadedSettings) -> None:
