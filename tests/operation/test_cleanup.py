@@ -12,10 +12,11 @@ from palaver.core.engines.base import Read, Write
 from palaver.media import attachments as services_attachments, table as attachments
 from palaver.media.attachments import Attachments
 from palaver.operation import cleanup
-from palaver.operation.cleanup import MAX_GROUP_MESSAGE_AGE, MAX_RECEIPT_AGE, Cleanup
+from palaver.operation.cleanup import Cleanup
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.sessions import table as sessions
 from palaver.sessions.inbound import Inbound, Outcome
+from palaver.sessions.inbound_table import MAX_GROUP_MESSAGE_AGE, MAX_RECEIPT_AGE
 from palaver.sessions.shares import Shares
 from palaver.sessions.speech import Attachment
 from palaver.testing import FakeClock, ScriptedAgent

@@ -15,20 +15,22 @@ from palaver.config.agent_rules import JobRules, RetentionRules, TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.engines import sqlite
 from palaver.core.engines.base import Write
-from palaver.delivery import table as deliveries
+from palaver.delivery.table import MAX_SENT_BODY_AGE
 from palaver.jobs import firing as starting, runs_table as job_runs, table as jobs
 from palaver.jobs.model import JobRunKind, JobRunState
+from palaver.jobs.table import MAX_PROPOSAL_AGE
 from palaver.media.attachments import Attachments
 from palaver.memory import learning_table as memory_turns
 from palaver.memory.model import MemoryTurnKind
-from palaver.money import windows_table as budget_windows
+from palaver.money.windows_table import MAX_WINDOW_AGE
 from palaver.operation import cleanup
-from palaver.operation.cleanup import MAX_PROPOSAL_AGE, MAX_SENT_BODY_AGE, MAX_WINDOW_AGE, Cleanup
-from palaver.people import erasures_table as erasures
-from palaver.sessions import inbound_table as inbound_messages, lanes_table as lanes, table as sessions
+from palaver.operation.cleanup import Cleanup
+from palaver.sessions import table as sessions
 from support.inbox import answer, list_rows, make_dm, make_inbox, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from palaver import SessionStore
     from palaver.core.engines.base import Transaction
     from palaver.testing import FakeClock
@@ -293,20 +295,13 @@ async def test_the_cleanup_scans_no_table(sqlite_store: SessionStore, tmp_path: 
             return original(self, sql, *params)
 
         monkeypatch.setattr(sqlite.SqliteTransaction, name, collect)
-    checks = [
-        (inbound_messages, "has_received_before"),
-        (inbound_messages, "has_older"),
-        (jobs, "has_expired"),
-        (jobs, "has_old"),
-        (budget_windows, "has_older"),
-        (deliveries, "has_sent_body_before"),
-        (deliveries, "has_ended_notice_before"),
-        (lanes, "has_move_undone_before"),
-        (erasures, "has_ended_before"),
-    ]
-    for module, name in checks:  # delete, although there is nothing
-        has_older = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *params, has_older=has_older: has_older(*params) or True)
+
+    def delete_always(has_older: Callable[[Transaction, int], bool]) -> Callable[[Transaction, int], bool]:
+        return lambda tx, before: has_older(tx, before) or True  # although there is nothing
+
+    for name, rows in cleanup.OLD_ROWS.items():
+        monkeypatch.setitem(cleanup.OLD_ROWS, name, rows._replace(has_older=delete_always(rows.has_older)))
+    monkeypatch.setattr(jobs, "has_old", delete_always(jobs.has_old))
     rules = TurnRules(retention=RetentionRules(max_age_days=1, max_database_mb=1))
     await Cleanup(sqlite_store, Attachments(sqlite_store, tmp_path / "files"), lambda: rules).run_once()
     assert len(statements) >= 16

@@ -11,11 +11,14 @@ from palaver import SessionSource
 from palaver.config.agent_rules import RetentionRules, TurnRules
 from palaver.core.clock import to_micros
 from palaver.core.errors import InvalidInput, OwnerRequired
+from palaver.delivery.table import MAX_NOTICE_AGE
 from palaver.media.attachments import Attachments
 from palaver.operation import retention_table as retention
-from palaver.operation.cleanup import MAX_NOTICE_AGE, MAX_REPORT_AGE, MAX_UNDONE_AGE, Cleanup
+from palaver.operation.cleanup import Cleanup
 from palaver.operation.retention import PruneReport, Retention, parse_age
+from palaver.people.erasures_table import MAX_REPORT_AGE
 from palaver.sessions import deletion_table as session_deletion
+from palaver.sessions.lanes_table import MAX_UNDONE_AGE
 from palaver.transfer.importer import Importer
 from support.erased_people import execute
 from support.inbox import list_rows, make_dm, make_inbox, say

@@ -16,6 +16,7 @@ from palaver.core.columns import Columns
 from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, PersonId, new_delivery_id
+from palaver.core.old_rows import OldRows, declare_old_rows
 from palaver.core.text import make_storable
 from palaver.core.texts import chat_language, load_text, say, store_text, translate
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
@@ -464,22 +465,16 @@ def restore_order(tx: Transaction, address: str, now: int) -> None:
 # -- old notices --------------------------------------------------------------------------------------------
 
 
-def has_ended_notice_before(tx: Transaction, before: int) -> bool:
-    """Return whether there is an ended delivery outside of conversations from before a moment."""
-    select = "SELECT 1 FROM delivery WHERE session_no IS NULL AND ended_at IS NOT NULL AND ended_at < $1 LIMIT 1"
-    return tx.fetch_one(select, before) is not None
-
-
-def delete_ended_notices(tx: Transaction, before: int, limit: int) -> int:
-    """Delete the oldest of them, at most `limit`; return how many."""
-    return tx.execute(
-        "DELETE FROM delivery WHERE no IN (SELECT no FROM delivery WHERE session_no IS NULL AND ended_at IS NOT NULL"
-        " AND ended_at < $1 ORDER BY ended_at LIMIT $2)",
-        before,
-        limit,
-    )
-
-
+MAX_SENT_BODY_AGE: Final = timedelta(days=30)  # nothing is sent again after so long without being rendered again
+MAX_NOTICE_AGE: Final = timedelta(days=30)  # of messages outside of conversations: no platform reports on them later
+OLD_ROWS: Final = {
+    # The rendered texts of messages that were sent: the answers are in the log.
+    "sent_bodies": OldRows(MAX_SENT_BODY_AGE, has_sent_body_before, empty_sent_bodies),
+    # What was sent to chats outside of conversations, such as notices.
+    "notices": declare_old_rows(
+        "delivery", "ended_at", MAX_NOTICE_AGE, only="session_no IS NULL AND ended_at IS NOT NULL"
+    ),
+}
 PERSON_DATA: Final = (
     PersonColumn("dead_target", "address", merge=Stays("belongs to an address"), erase=EraseAt.START),
 )

@@ -8,6 +8,7 @@ reading never does. A job of another person looks exactly like one that does not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros_or_none, to_micros
@@ -15,6 +16,7 @@ from palaver.core.columns import Columns, insert_row, update_row
 from palaver.core.engines.base import Row, Transaction, fetch_number, fetch_value
 from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
 from palaver.core.ids import PersonId, new_job_id
+from palaver.core.old_rows import OldRows
 from palaver.core.source import SessionSource, encode_source
 from palaver.core.text import is_storable, make_name_key, make_storable
 from palaver.core.texts import say, store_text
@@ -514,6 +516,8 @@ def delete_expired(tx: Transaction, before: int, limit: int) -> int:
     return len(expired)
 
 
+MAX_PROPOSAL_AGE: Final = timedelta(days=7)  # of jobs that wait for a person's confirmation
+OLD_ROWS: Final = {"proposals": OldRows(MAX_PROPOSAL_AGE, has_expired, delete_expired)}
 PERSON_DATA: Final = (
     PersonColumn(
         "job",

@@ -6,10 +6,12 @@ call holds in its windows is in its `model_call` row, until the same transaction
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetScope
 from palaver.core.engines.base import Transaction, list_columns
+from palaver.core.old_rows import declare_old_rows
 from palaver.money.table import WindowTotals
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 
@@ -172,20 +174,12 @@ def subtract_used(tx: Transaction, from_id: PersonId, other_id: PersonId) -> Non
         )
 
 
-def has_older(tx: Transaction, before: int) -> bool:
-    return tx.fetch_one("SELECT 1 FROM budget_window WHERE starts_at < $1 LIMIT 1", before) is not None
-
-
-def delete_older(tx: Transaction, before: int, limit: int) -> int:
-    """Delete the oldest windows that began before a moment, at most `limit`; return how many."""
-    return tx.execute(
-        "DELETE FROM budget_window WHERE (scope, subject, period, starts_at) IN (SELECT scope, subject, period,"
-        " starts_at FROM budget_window WHERE starts_at < $1 ORDER BY starts_at LIMIT $2)",
-        before,
-        limit,
+MAX_WINDOW_AGE: Final = timedelta(days=400)  # a year and a month can be looked at; the usage itself stays
+OLD_ROWS: Final = {
+    "budget_windows": declare_old_rows(
+        "budget_window", "starts_at", MAX_WINDOW_AGE, key="scope, subject, period, starts_at"
     )
-
-
+}
 PERSON_DATA: Final = (
     PersonColumn(
         "budget_window",

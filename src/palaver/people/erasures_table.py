@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros_or_none
 from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.errors import InvalidInput
+from palaver.core.old_rows import declare_old_rows
 from palaver.core.texts import say
 from palaver.people.person_data import ErasureStep
 
@@ -211,22 +213,6 @@ def load_report(tx: Transaction, erasure_id: str) -> ErasureReport | None:
     return None if row is None else ErasureReport(json.loads(row[0]), from_micros_or_none(row[1]))
 
 
-def has_ended_before(tx: Transaction, before: int) -> bool:
-    return (
-        tx.fetch_one("SELECT 1 FROM erasure WHERE ended_at IS NOT NULL AND ended_at < $1 LIMIT 1", before) is not None
-    )
-
-
-def delete_ended_before(tx: Transaction, before: int, limit: int) -> int:
-    """Delete the oldest reports, at most `limit`; return how many."""
-    return tx.execute(
-        "DELETE FROM erasure WHERE no IN (SELECT no FROM erasure WHERE ended_at IS NOT NULL AND ended_at < $1"
-        " ORDER BY ended_at LIMIT $2)",
-        before,
-        limit,
-    )
-
-
 def _make_row(row: Row) -> ErasureRow:
     erasure_id, facts, step, position, session_no, session_seq, counts = row
     return ErasureRow(
@@ -238,3 +224,9 @@ def _make_row(row: Row) -> ErasureRow:
         session_seq=int(session_seq),
         report=ErasureReport(json.loads(counts)),
     )
+
+
+MAX_REPORT_AGE: Final = timedelta(days=400)  # only numbers
+OLD_ROWS: Final = {
+    "erasure_reports": declare_old_rows("erasure", "ended_at", MAX_REPORT_AGE, only="ended_at IS NOT NULL")
+}

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.engines.base import Conflict, Transaction, fetch_value
+from palaver.core.old_rows import declare_old_rows
 from palaver.core.text import make_storable, shorten
 
 if TYPE_CHECKING:
@@ -57,20 +59,6 @@ def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now
             saved = tx.execute(f"{update} WHERE {_IS_SAME} AND receipt = $8", *params, previous)
     if not saved:  # another process was faster: run again and find its receipt
         raise Conflict
-
-
-def has_received_before(tx: Transaction, before: int) -> bool:
-    return tx.fetch_one("SELECT 1 FROM inbound_message WHERE received_at < $1 LIMIT 1", before) is not None
-
-
-def delete_received_before(tx: Transaction, before: int, limit: int) -> int:
-    """Delete the oldest receipts, at most `limit`; return how many."""
-    return tx.execute(
-        f"DELETE FROM inbound_message WHERE ({_KEY_COLUMNS}) IN"
-        f" (SELECT {_KEY_COLUMNS} FROM inbound_message WHERE received_at < $1 ORDER BY received_at LIMIT $2)",
-        before,
-        limit,
-    )
 
 
 def _build_key(inbound: Inbound) -> tuple[str, str, str, str, str]:
@@ -159,20 +147,6 @@ def delete(tx: Transaction, source: SessionSource, message_id: str, author: str 
     return tx.execute(f"DELETE FROM group_message WHERE {condition}", *params) > 0
 
 
-def has_older(tx: Transaction, before: int) -> bool:
-    return tx.fetch_one("SELECT 1 FROM group_message WHERE sent_at < $1 LIMIT 1", before) is not None
-
-
-def delete_older(tx: Transaction, before: int, limit: int) -> int:
-    """Delete the oldest messages, at most `limit`; return how many."""
-    return tx.execute(
-        "DELETE FROM group_message WHERE no IN"
-        " (SELECT no FROM group_message WHERE sent_at < $1 ORDER BY sent_at LIMIT $2)",
-        before,
-        limit,
-    )
-
-
 # -- what a lane has seen -----------------------------------------------------------------------------------
 
 
@@ -191,3 +165,12 @@ def _make_chat(source: SessionSource) -> tuple[str, str, str]:
 
 def _make_thread(source: SessionSource) -> tuple[str, str, str, str]:
     return (*_make_chat(source), source.thread_id or "")
+
+
+# No platform sends a message again after so long: most give up within a day.
+MAX_RECEIPT_AGE: Final = timedelta(days=30)
+MAX_GROUP_MESSAGE_AGE: Final = timedelta(days=7)  # of messages that were not for the agent
+OLD_ROWS: Final = {
+    "receipts": declare_old_rows("inbound_message", "received_at", MAX_RECEIPT_AGE, key=_KEY_COLUMNS),
+    "group_messages": declare_old_rows("group_message", "sent_at", MAX_GROUP_MESSAGE_AGE),
+}

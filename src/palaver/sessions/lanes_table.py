@@ -12,6 +12,7 @@ conversation has a lane of its own. So its cost does not grow with the number of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import BEGINNING_OF_TIME, to_micros
@@ -19,6 +20,7 @@ from palaver.core.columns import Columns
 from palaver.core.engines.base import Conflict, Transaction, fetch_value
 from palaver.core.errors import NothingToRestore
 from palaver.core.ids import PersonId, SessionId, SessionKey
+from palaver.core.old_rows import declare_old_rows
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, SessionSource, decode_source, encode_source
 from palaver.people import table as people
 from palaver.people.person_data import ExportedTable, FieldKind, make_fields
@@ -458,25 +460,16 @@ def _add_author(
 
 # -- old moves ----------------------------------------------------------------------------------------------
 
-_IS_UNDONE = """m.undone_at IS NOT NULL AND m.undone_at < $1
-    AND EXISTS (SELECT 1 FROM lane_move l WHERE l.lane_key = m.lane_key AND l.no > m.no)"""
-
-
-def has_move_undone_before(tx: Transaction, before: int) -> bool:
-    """Return whether there is a move of a lane that was undone before a moment, and is not the lane's last."""
-    return tx.fetch_one(f"SELECT 1 FROM lane_move m WHERE {_IS_UNDONE} LIMIT 1", before) is not None
-
-
-def delete_undone_moves(tx: Transaction, before: int, limit: int) -> int:
-    """Delete the oldest of them, at most `limit`: nothing undoes them again. Return how many."""
-    return tx.execute(
-        f"DELETE FROM lane_move WHERE no IN (SELECT m.no FROM lane_move m WHERE {_IS_UNDONE}"
-        " ORDER BY m.undone_at LIMIT $2)",
-        before,
-        limit,
+MAX_UNDONE_AGE: Final = timedelta(days=30)  # of moves that were undone, unless it is the lane's last
+OLD_ROWS: Final = {
+    "undone_moves": declare_old_rows(  # nothing undoes them again
+        "lane_move",
+        "undone_at",
+        MAX_UNDONE_AGE,
+        only="undone_at IS NOT NULL"
+        " AND EXISTS (SELECT 1 FROM lane_move l WHERE l.lane_key = lane_move.lane_key AND l.no > lane_move.no)",
     )
-
-
+}
 MAX_LANES_PER_NETWORK: Final = 300  # that are read for a list
 MAX_SHARED_LANES: Final = 300  # that are read for a list
 MAX_NETWORKS: Final = 50

@@ -10,9 +10,11 @@ from palaver.core.clock import format_time, from_micros
 from palaver.core.columns import Columns
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import InvalidInput
+from palaver.core.old_rows import declare_old_rows
 from palaver.core.operation import Page
 from palaver.people.person_data import EraseAt, Moved, PersonColumn
 from palaver.sessions.share import (
+    MAX_EXPIRED_AGE,
     MAX_SHARES_PER_PERSON,
     Share,
     ShareExpired,
@@ -122,19 +124,6 @@ def set_expiry(tx: Transaction, share_id: str, person_id: PersonId | None, expir
     return get(tx, share_id, person_id)
 
 
-def has_expired_before(tx: Transaction, before: int) -> bool:
-    return tx.fetch_one("SELECT 1 FROM share WHERE expires_at < $1 LIMIT 1", before) is not None
-
-
-def delete_expired_before(tx: Transaction, before: int, limit: int) -> int:
-    """Delete copies that expired before a moment, up to a number; return how many."""
-    return tx.execute(
-        "DELETE FROM share WHERE no IN (SELECT no FROM share WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)",
-        before,
-        limit,
-    )
-
-
 def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> int:
     """Return the number of the share that a cursor names: the last one of the page before."""
     no: int | None = None
@@ -146,6 +135,7 @@ def _find_cursor(tx: Transaction, cursor: str, person_id: PersonId | None) -> in
     return no
 
 
+OLD_ROWS: Final = {"expired_shares": declare_old_rows("share", "expires_at", MAX_EXPIRED_AGE)}
 PERSON_DATA: Final = (
     PersonColumn("share", merge=Moved(follows_session=True), erase=EraseAt.START, count="shares", belonging="shares"),
 )

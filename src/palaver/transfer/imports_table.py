@@ -7,9 +7,11 @@ conversation is deleted here, so that a later import does not bring that back.
 from __future__ import annotations
 
 import hashlib
+from datetime import timedelta
 from typing import Final, Literal, NamedTuple
 
 from palaver.core.engines.base import Transaction, list_columns
+from palaver.core.old_rows import OldRows
 from palaver.core.text import make_storable
 from palaver.sessions import deletion_table as session_deletion, table as sessions
 
@@ -111,3 +113,10 @@ def delete_unfinished(tx: Transaction, before: int, limit: int) -> int:
         if row_count >= session_deletion.ROWS_PER_PIECE:
             break
     return item_count
+
+
+MAX_UNFINISHED_IMPORT_AGE: Final = timedelta(days=30)  # after that, it is not expected to be run again
+CONVERSATIONS_PER_BATCH: Final = 20
+OLD_ROWS: Final = {
+    "unfinished_imports": OldRows(MAX_UNFINISHED_IMPORT_AGE, has_unfinished, delete_unfinished, CONVERSATIONS_PER_BATCH)
+}
