@@ -96,12 +96,12 @@ def _choose_provider(
     profile: AgentProfile, environ: Mapping[str, str], model: str, default: str
 ) -> ProviderSpeech | None:
     """Return the engine for a model; with `auto`, that of the default, or None without a key for it."""
-    from palaver.drivers.providers import ModelPrices
-    from palaver.drivers.speech_provider import ProviderSpeech
-
     providers = add_environment_keys(profile.providers, environ)
     if model == AUTO and ("openai" not in providers or not providers["openai"].api_key):
         return None
+    from palaver.drivers.providers import ModelPrices
+    from palaver.drivers.speech_provider import ProviderSpeech
+
     name = parse_model_name(default if model == AUTO else model)
     if name.provider in PROVIDERS_WITHOUT_SPEECH:
         raise InvalidInput(
