@@ -349,8 +349,9 @@ def use_shares_and_push(store: SessionStore, session_id: str, person: Person) ->
         accounts.open_account(tx, person, NOW)
         share = shares.add(tx, person.id, no, "s" * 43, {"title": None, "messages": []}, NOW, NOW + 5)
         shares.set_expiry(tx, share.id, person.id, NOW + 6)
-        shares.has_expired_before(tx, NOW)
-        shares.delete_expired_before(tx, NOW, 10)
+        for old_rows in shares.OLD_ROWS.values():
+            old_rows.has_older(tx, NOW)
+            old_rows.delete_older(tx, NOW, 10)
         sign_in_id = accounts.sign_in(tx, person.id, "digest", "link", "Firefox", "127.0.0.1", NOW)
         push.save_subscription(tx, sign_in_id, subscription, NOW)
         push.find_subscription(tx, sign_in_id)
