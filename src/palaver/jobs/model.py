@@ -252,10 +252,10 @@ class JobDraft:
     )
     model: str | None = _declare(help="The model; `default` for the default.", reset_value=DEFAULT_CHOICE)
     profile: str | None = _declare(
-        help="A profile of the settings; `default` for none.",
+        help=say("job_field.profile.help", "A profile of the settings; `default` for none."),
         agent_help="the name of a profile that its runs use; only if the person asks for one",
         reset_value=DEFAULT_CHOICE,
-        label="Profile",
+        label=say("job_field.profile", "Profile"),
     )
 
     def list_given(self) -> dict[str, Any]:

@@ -100,7 +100,7 @@ function JobForm({ job, all, options, onClose, onDone }: Props & { options: JobO
       <div className="job-fields">
         {options.fields.map(({ name, label, help, max_chars: maxChars }) => (
           <label key={name} className="field" title={help}>
-            {name === "profile" ? words.profile : label}
+            {label}
             <input
               dir="auto"
               maxLength={maxChars}
