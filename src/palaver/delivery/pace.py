@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING
+
+from palaver.core.recent_entries import RecentEntries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,8 +46,8 @@ class Pacer:
         self._capabilities = capabilities
         self._get_time = get_time
         self._account = _Bucket(capabilities.pace_per_account) if capabilities.pace_per_account else None
-        self._chats: OrderedDict[str, _Bucket] = OrderedDict()
-        self._edits: OrderedDict[str, _Bucket] = OrderedDict()
+        self._chats: RecentEntries[str, _Bucket] = RecentEntries(MAX_REMEMBERED_CHATS)
+        self._edits: RecentEntries[str, _Bucket] = RecentEntries(MAX_REMEMBERED_CHATS)
         self._paused_until = -math.inf
 
     def pause(self, seconds: float) -> None:
@@ -91,13 +92,9 @@ class Pacer:
         return _find_bucket(self._edits, chat_id, self._capabilities.edit_pace)
 
 
-def _find_bucket(buckets: OrderedDict[str, _Bucket], chat_id: str, pace: Pace) -> _Bucket:
-    bucket = buckets.get(chat_id)
-    if bucket is None:
-        bucket = buckets[chat_id] = _Bucket(pace)
-        if len(buckets) > MAX_REMEMBERED_CHATS:
-            buckets.popitem(last=False)
-    buckets.move_to_end(chat_id)
+def _find_bucket(buckets: RecentEntries[str, _Bucket], chat_id: str, pace: Pace) -> _Bucket:
+    bucket = buckets.get(chat_id) or _Bucket(pace)
+    buckets.remember(chat_id, bucket)
     return bucket
 
 

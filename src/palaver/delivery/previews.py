@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, StoreError
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.tasks import BackgroundTasks, cancel_tasks
 from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import previews_table as previews
@@ -67,7 +67,8 @@ class Previews:
         self._owner = owner  # of the growing messages that this process sends and edits
         self._get_unstreamed_platforms = get_unstreamed_platforms  # there, answers are shown when they are complete
         self._streams: dict[int, PreviewStream] = {}  # by turn number
-        self._ended: OrderedDict[int, None] = OrderedDict()  # turn numbers whose answer is on its way
+        # Numbers of turns whose answer is on its way.
+        self._ended: RecentEntries[int, None] = RecentEntries(MAX_ENDED_TURNS)
         self._removals: dict[int, asyncio.Task[None]] = {}  # of leftovers, by the number of the preview
         self._reaction_removals = BackgroundTasks("palaver-reaction-removal")
         self._loop = PollLoop(self._poll, "palaver-previews", log=log, failure_event="preview_poll_failed")
@@ -103,9 +104,7 @@ class Previews:
 
     async def end_growth(self, turn_no: int) -> None:
         """Stop the growing message of a turn whose answer is about to be sent, and wait until nothing is on its way."""
-        self._ended[turn_no] = None
-        while len(self._ended) > MAX_ENDED_TURNS:
-            self._ended.popitem(last=False)
+        self._ended.remember(turn_no, None)
         await self._end_stream(turn_no)
 
     async def _end_stream(self, turn_no: int) -> None:

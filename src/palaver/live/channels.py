@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.engines.base import Read
 from palaver.core.errors import SessionNotFound, StoreError
 from palaver.core.ids import PersonId, TurnId
+from palaver.core.recent_entries import RecentEntries
 from palaver.live.feed_events import (
     AnswerAssembly,
     DeliveryChanged,
@@ -181,9 +182,9 @@ class Channel:
         self._feed = feed
         self._store = store
         self._open_turns: dict[str, Turn] = {}
-        self._ended_turns: OrderedDict[str, Turn] = OrderedDict()
+        self._ended_turns: RecentEntries[str, Turn] = RecentEntries(_MAX_REMEMBERED)
         self._answers: dict[TurnId, AnswerAssembly] = {}  # of the open turns that have a draft
-        self._deliveries: OrderedDict[str, DeliveryStatus] = OrderedDict()
+        self._deliveries: OrderedDict[str, DeliveryStatus] = OrderedDict()  # a changed one keeps its place
         self._on_end: Callable[[Channel], None] = lambda _: None
         self._task: asyncio.Task[None] | None = None
 
@@ -253,9 +254,7 @@ class Channel:
             return
         self._open_turns.pop(turn.id, None)
         self._answers.pop(turn.id, None)
-        self._ended_turns[turn.id] = turn
-        while len(self._ended_turns) > _MAX_REMEMBERED:
-            self._ended_turns.popitem(last=False)
+        self._ended_turns.remember(turn.id, turn)
 
     async def _load_name(self, person_id: PersonId) -> Mapping[PersonId, str]:
         """Load the current name of a person: people rename themselves."""

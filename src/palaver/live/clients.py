@@ -15,13 +15,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.background import PollLoop
 from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput, SessionNotFound, StoreError
+from palaver.core.recent_entries import RecentEntries
 from palaver.live import follower as live_queries
 from palaver.live.channels import (
     PAGE_SIZE,
@@ -73,7 +73,7 @@ class LiveClients:
         self._changed_ids: set[str] = set()
         self._has_unknown_changes = False  # sessions have changed, and it is not known which
         self._last_deletion_no = 0
-        self._last_sent: OrderedDict[str, ChangedSession] = OrderedDict()
+        self._last_sent: RecentEntries[str, ChangedSession] = RecentEntries(_MAX_REMEMBERED_SESSIONS)
         self._loop = PollLoop(self._poll, "palaver-live", log=log, failure_event="live_update_failed")
         self._remove_listener: Callable[[], None] = lambda: None
 
@@ -234,10 +234,7 @@ class LiveClients:
         session_id = changed.summary.session.id
         if self._last_sent.get(session_id) == changed:
             return
-        self._last_sent[session_id] = changed
-        self._last_sent.move_to_end(session_id)
-        while len(self._last_sent) > _MAX_REMEMBERED_SESSIONS:
-            self._last_sent.popitem(last=False)
+        self._last_sent.remember(session_id, changed)
         items: dict[tuple[PersonId, bool], SessionChanged] = {}  # one object for all pages of a person
         for client in self._clients:
             if client.can_see(changed.members):

@@ -13,7 +13,6 @@ agent can send only to that conversation's own chat and to home channels.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +31,7 @@ from palaver.agent.toolsets import (
 from palaver.core.clock import Clock, from_micros, to_micros
 from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.errors import InvalidInput, LimitReached, NothingToDo
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.source import ChatType, SessionSource
 from palaver.delivery import tools as messaging
 from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_chat
@@ -221,14 +221,12 @@ class SendCounter:
     """Counts how much each turn has sent, also when its request is built again."""
 
     def __init__(self) -> None:
-        self._counts: OrderedDict[str, int] = OrderedDict()
+        self._counts: RecentEntries[str, int] = RecentEntries(_MAX_COUNTED_TURNS)
 
     def take(self, turn_id: str) -> None:
         """Count one more message of a turn; raises LimitReached."""
-        count = self._counts.pop(turn_id, 0)
-        self._counts[turn_id] = min(count + 1, MAX_SENDS_PER_TURN)
-        while len(self._counts) > _MAX_COUNTED_TURNS:
-            self._counts.popitem(last=False)
+        count = self._counts.get(turn_id, 0)
+        self._counts.remember(turn_id, min(count + 1, MAX_SENDS_PER_TURN))
         if count >= MAX_SENDS_PER_TURN:
             raise LimitReached(f"You can send at most {MAX_SENDS_PER_TURN} messages in one turn. This one wasn't sent.")
 

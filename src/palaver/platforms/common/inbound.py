@@ -1,4 +1,4 @@
-"""Shared by adapters that receive: bounded memories, JSON, lists and places in words.
+"""Shared by adapters that receive: JSON, lists and places in words.
 
 Imported by child processes, too: nothing heavy.
 """
@@ -6,8 +6,7 @@ Imported by child processes, too: nothing heavy.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
 
@@ -17,26 +16,9 @@ if TYPE_CHECKING:
     from palaver.gateway.intake import Intake
     from palaver.sessions.inbound import AnyUpdate, Cursor
 
-K = TypeVar("K")
-V = TypeVar("V")
-
 MAX_LISTED_ITEMS: Final = 30
 # Raised while something is read that is not as its platform documents it.
 UNREADABLE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, InvalidInput)
-
-
-class RecentEntries(OrderedDict[K, V]):
-    """The newest entries by key: when there are too many, the oldest ones are forgotten."""
-
-    def __init__(self, max_entries: int) -> None:
-        super().__init__()
-        self._max_entries = max_entries
-
-    def remember(self, key: K, value: V) -> None:
-        self[key] = value
-        self.move_to_end(key)
-        while len(self) > self._max_entries:
-            self.popitem(last=False)
 
 
 async def accept_updates(intake: Intake, updates: Sequence[AnyUpdate], cursor: Cursor | None) -> None:

@@ -16,7 +16,7 @@ from email.errors import HeaderParseError
 from email.header import decode_header
 from urllib.parse import unquote_to_bytes
 
-from palaver.platforms.common.inbound import RecentEntries
+from palaver.core.recent_entries import RecentEntries
 from palaver.platforms.email.imap_parsing import decode_charset
 from palaver.sessions.delivery import Address, parse_part_key
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, SendRejected, TargetUnreachable
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.source import ChatType, Platform
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.platforms.common.failures import RequestError, RequestFailed, make_repeatable
-from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.matrix import outbound
 from palaver.platforms.matrix.client import (
     MatrixClient,

@@ -18,12 +18,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.errors import DeliveryError
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.source import ChatType
 from palaver.core.tasks import BackgroundTasks
 from palaver.core.texts import chat_language, say, translate
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.failures import RequestError
-from palaver.platforms.common.inbound import RecentEntries, accept_updates
+from palaver.platforms.common.inbound import accept_updates
 from palaver.platforms.matrix.client import MatrixClient, RequestRefused
 from palaver.platforms.matrix.inbound import (
     JsonObject,

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from palaver.platforms.common.inbound import UNREADABLE_ERRORS, RecentEntries, accept_updates, parse_json_object
+from palaver.core.recent_entries import RecentEntries
+from palaver.platforms.common.inbound import UNREADABLE_ERRORS, accept_updates, parse_json_object
 from palaver.platforms.signal.inbound import (
     JSON,
     EventParser,

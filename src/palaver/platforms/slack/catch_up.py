@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.tasks import BackgroundTasks
 from palaver.platforms.common.failures import RequestError
-from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.slack.client import SlackClient, find_share
 from palaver.platforms.slack.failures import ApiRefusal, make_platform_error
 from palaver.platforms.slack.inbound import AppIdentity, is_own_message, is_ts

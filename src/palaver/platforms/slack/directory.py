@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import PlatformError
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.texts import say_count
 from palaver.platforms.common.failures import RequestError
-from palaver.platforms.common.inbound import RecentEntries
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -15,12 +15,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import ConnectionLost, DeliveryError, PlatformError
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.source import Platform
 from palaver.core.tasks import wait_for_event
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage, WebhookRequest, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
-from palaver.platforms.common.inbound import RecentEntries, parse_json_object
+from palaver.platforms.common.inbound import parse_json_object
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
 from palaver.platforms.whatsapp.client import GraphClient, GraphRefusal, make_late_error

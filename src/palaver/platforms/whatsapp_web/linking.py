@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from palaver.core.errors import AccountRefused, ConnectionLost
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.texts import join_texts, say
 from palaver.delivery.model import LinkingPrompt
-from palaver.platforms.common.inbound import RecentEntries
 from palaver.platforms.whatsapp_web.inbound import is_group
 from palaver.platforms.whatsapp_web.protocol import SESSION_FILE, State
 
