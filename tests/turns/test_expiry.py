@@ -600,7 +600,7 @@ async def test_a_message_and_watchers_at_once(open_store: OpenStore, clock: Fake
         clock.advance(hours=2)
         watchers = [make_watcher(store) for store in stores[1:]]
         for watcher in watchers:
-            watcher._take_lease = _grant  # type: ignore[method-assign]  # as if the lease had run out
+            watcher._lease.take = _grant  # type: ignore[method-assign]  # as if the lease had run out
         running = [asyncio.create_task(watcher.run_once()) for watcher in watchers]
         second = await say(make_inbox(stores[0]), make_dm(), "again")
         await asyncio.gather(*running)

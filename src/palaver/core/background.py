@@ -14,16 +14,21 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import Transaction, WorkKind, write_kind
+from palaver.core.clock import to_micros
+from palaver.core.engines.base import Transaction, WorkKind, Write, write_kind
 from palaver.core.errors import StoreError
 from palaver.core.tasks import cancel_tasks, wait_for_event
 
 if TYPE_CHECKING:
     import logging
     from collections.abc import Awaitable, Callable
+
+    from palaver.core.clock import Clock
+    from palaver.core.engines.base import Engine
 
 
 RETRY_SECONDS = 1.0  # pause after a poll that failed
@@ -158,30 +163,47 @@ def _read_start_ticks(pid: int) -> int | None:
     return None if fields[0] in {b"Z", b"X"} else int(fields[19])
 
 
-def take(tx: Transaction, name: str, owner: str, until: int, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
-    """Take or extend a lease; False if another process that may still be alive holds it."""
-    tx.lock_name(f"palaver lease {name}")
-    if is_held_by_other(tx, name, owner, now, is_owner_dead):
-        return False
-    tx.execute(
-        "INSERT INTO named_lease (name, owner, until) VALUES ($1, $2, $3)"
-        " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until",
-        name,
-        owner,
-        until,
-    )
-    return True
+class NamedLease:
+    """A lease by name: this process alone does something on the database until it ends or is given back."""
 
+    def __init__(self, engine: Engine, clock: Clock, name: str, lease_time: timedelta) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._name = name
+        self._lease_time = lease_time
+        self._owner = create_lease_owner()
 
-def is_held_by_other(tx: Transaction, name: str, owner: str, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
-    """Whether `take` would fail now, for a caller who does not want to write in vain."""
-    row = tx.fetch_one("SELECT owner, until FROM named_lease WHERE name = $1", name)
-    if row is None:
-        return False
-    holder, until = row
-    return holder != owner and until > now and not is_owner_dead(holder)
+    async def take(self) -> bool:
+        """Take or extend the lease; False if another process that may still be alive holds it."""
+        now = to_micros(self._clock.now())
+        until = now + self._lease_time // timedelta(microseconds=1)
 
+        def take(tx: Transaction) -> bool:
+            tx.lock_name(f"palaver lease {self._name}")
+            if self._is_held_by_other(tx, now):
+                return False
+            tx.execute(
+                "INSERT INTO named_lease (name, owner, until) VALUES ($1, $2, $3)"
+                " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until",
+                self._name,
+                self._owner,
+                until,
+            )
+            return True
 
-def release(tx: Transaction, name: str, owner: str) -> None:
-    """Give a lease back, if this process holds it."""
-    tx.execute("DELETE FROM named_lease WHERE name = $1 AND owner = $2", name, owner)
+        def try_without_write(tx: Transaction) -> bool | None:
+            return False if self._is_held_by_other(tx, now) else None
+
+        return await self._engine.arun(Write(take, read_first=try_without_write))
+
+    async def release(self) -> None:
+        """Give the lease back, if this process holds it."""
+        delete = "DELETE FROM named_lease WHERE name = $1 AND owner = $2"
+        await self._engine.arun(Write(lambda tx: tx.execute(delete, self._name, self._owner)))
+
+    def _is_held_by_other(self, tx: Transaction, now: int) -> bool:
+        row = tx.fetch_one("SELECT owner, until FROM named_lease WHERE name = $1", self._name)
+        if row is None:
+            return False
+        holder, until = row
+        return holder != self._owner and until > now and not is_owner_dead(holder)

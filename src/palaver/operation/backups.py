@@ -27,12 +27,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver import __version__, config
 from palaver.config import settings_key
-from palaver.core import background as named_leases
-from palaver.core.background import create_lease_owner, is_owner_dead
-from palaver.core.clock import to_micros
+from palaver.core.background import NamedLease
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Transaction, Write
-from palaver.core.engines.sqlite_backup import CopyFacts, check_copy, compute_sha256, copy_database, iterate_file_hashes
+from palaver.core.engines.sqlite_backup import (
+    CopyFacts,
+    check_copy,
+    compute_sha256,
+    copy_database,
+    iterate_file_hashes,
+    measure_database,
+)
 from palaver.core.engines.sqlite_file import (
     DATABASE_NAME,
     MANIFEST_NAME,
@@ -261,8 +265,7 @@ def _choose_name(folder: Path, moment: datetime) -> Path:
 
 
 def _check_space(database: Path, folder: Path) -> None:
-    wal = database.with_name(f"{database.name}-wal")
-    needed = database.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+    needed = measure_database(database)
     if get_room(folder) < needed:
         free = get_free_bytes(folder)
         raise StoreFull(
@@ -370,7 +373,7 @@ class BackupScheduler:
         self._database = database
         self._home = home
         self._rules = rules
-        self._owner = create_lease_owner()
+        self._lease = NamedLease(store.engine, store.clock, LEASE_NAME, LEASE_TIME)
         self._stop = threading.Event()
 
     async def run(self, first_wait: float = FIRST_WAIT_SECONDS) -> None:
@@ -391,9 +394,9 @@ class BackupScheduler:
             due_in = await asyncio.to_thread(self._compute_wait)
             if due_in > 0:
                 return min(due_in, MAX_WAIT_SECONDS)
-            if await self._take_lease():
+            if await self._lease.take():
                 await asyncio.to_thread(self._make_backup)
-                await self._store.engine.arun(Write(lambda tx: named_leases.release(tx, LEASE_NAME, self._owner)))
+                await self._lease.release()
         except BackupStopped:
             pass
         except (PalaverError, OSError) as error:
@@ -407,15 +410,6 @@ class BackupScheduler:
             return 0.0
         age = self._store.clock.now() - backups[0].created_at
         return (timedelta(hours=self._rules.every_hours) - age).total_seconds()
-
-    async def _take_lease(self) -> bool:
-        now = to_micros(self._store.clock.now())
-        until = now + LEASE_TIME // timedelta(microseconds=1)
-
-        def take(tx: Transaction) -> bool:
-            return named_leases.take(tx, LEASE_NAME, self._owner, until, now, is_owner_dead)
-
-        return await self._store.engine.arun(Write(take))
 
     def _make_backup(self) -> None:
         if self._compute_wait() > 0:  # another process was faster

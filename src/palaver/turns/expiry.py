@@ -14,8 +14,7 @@ import logging
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from palaver.core import background as named_leases
-from palaver.core.background import PollLoop, create_lease_owner, is_owner_dead
+from palaver.core.background import NamedLease, PollLoop
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
@@ -50,7 +49,7 @@ class ExpiryWatcher:
         self._store = store
         self._settings = settings
         self._on_change = on_change  # called when there may be something to learn from
-        self._owner = create_lease_owner()
+        self._lease = NamedLease(store.engine, store.clock, LEASE_NAME, LEASE_TIME)
         self._policies = store.config.list_active_policies()
         # How far each range of the index has been looked through, for each policy.
         self._positions: dict[tuple[ResetPolicy, PlaceType], Position] = {}
@@ -82,7 +81,7 @@ class ExpiryWatcher:
         was_running = self._loop.is_running
         await self._loop.stop()
         if was_running:
-            await self._store.engine.arun(Write(lambda tx: named_leases.release(tx, LEASE_NAME, self._owner)))
+            await self._lease.release()
 
     def wake(self) -> None:
         """Look now for expired sessions."""
@@ -90,7 +89,7 @@ class ExpiryWatcher:
 
     async def run_once(self) -> float:
         """End what has expired, if this process is the one to do it; return the seconds until the next time."""
-        if not self._policies or not await self._take_lease():
+        if not self._policies or not await self._lease.take():
             return MAX_WAIT_SECONDS
         now = self._store.clock.now()
         if self._should_start_pass(now):
@@ -113,18 +112,6 @@ class ExpiryWatcher:
             return True
         return now - self._pass_started_at >= COMPLETE_PASS_INTERVAL
 
-    async def _take_lease(self) -> bool:
-        now = to_micros(self._store.clock.now())
-        until = now + LEASE_TIME // timedelta(microseconds=1)
-
-        def take(tx: Transaction) -> bool:
-            return named_leases.take(tx, LEASE_NAME, self._owner, until, now, is_owner_dead)
-
-        def try_without_write(tx: Transaction) -> bool | None:
-            return False if named_leases.is_held_by_other(tx, LEASE_NAME, self._owner, now, is_owner_dead) else None
-
-        return await self._store.engine.arun(Write(take, read_first=try_without_write))
-
     async def _iterate_silent_sessions(self, now: datetime) -> AsyncIterator[int]:
         """Yield the numbers of open sessions that have become silent for long enough since the last time."""
         for place_type in await self._store.engine.arun(Read(_list_place_types)):
@@ -140,7 +127,7 @@ class ExpiryWatcher:
                         self._positions[key] = each.position
                     if len(batch) < SESSIONS_PER_READ:
                         break
-                    if not await self._take_lease():
+                    if not await self._lease.take():
                         return
 
     async def _read_batch(self, place_type: PlaceType, after: Position, cutoff: int) -> list[expiry.OpenSession]:

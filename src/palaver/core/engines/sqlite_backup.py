@@ -198,7 +198,7 @@ FREE_BYTES: Final = 64 * 1024 * 1024  # that are left for the messages of others
 
 def rewrite_file(path: Path) -> int:
     """Rewrite the file, with its WAL, and return how many bytes smaller it is; raises `StoreBusy` and the like."""
-    before = _measure(path)
+    before = measure_database(path)
     _check_space(path, before)
     try:
         with contextlib.closing(connect(path)) as db:
@@ -207,10 +207,10 @@ def rewrite_file(path: Path) -> int:
             db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except apsw.Error as error:
         raise translate_error(error, path) from error
-    return before - _measure(path)
+    return before - measure_database(path)
 
 
-def _measure(path: Path) -> int:
+def measure_database(path: Path) -> int:
     """Return how many bytes a database has, with its log."""
     wal = path.with_name(f"{path.name}-wal")
     return path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
