@@ -91,7 +91,7 @@ class AccountLinks(Operations[AsyncRunner]):
         ends with the sign-in.
         """
         now = self._clock.now()
-        current = _get_person(tx, caller.person.id)
+        current = people.get_person(tx, caller.person.id)
         source = build_person_source(current)
         code = link_requests.create_link_code(tx, current.id, source, now, issued_by=caller.credential_id)
         return code, now + LINK_CODE_LIFETIME
@@ -99,23 +99,16 @@ class AccountLinks(Operations[AsyncRunner]):
     @write_operation
     def use(self, tx: Transaction, person: Person, text: str) -> LinkResult:
         """Use a code of another account, or `confirm` or `cancel` the link that waits."""
-        current = _get_person(tx, person.id)
+        current = people.get_person(tx, person.id)
         source = build_person_source(current)
         return pairing.use_code(tx, text, source, current, self._config, self._clock.now())
 
     @write_operation
     def unlink(self, tx: Transaction, person: Person, account: str) -> None:
         """Take a chat account, `platform` or `platform:id`, out of the person. It gets back what it had."""
-        current = _get_person(tx, person.id)
+        current = people.get_person(tx, person.id)
         identity = linking.find_linked_account(tx, current.id, account)
         linking.unlink_account(tx, current, identity, self._config, self._clock.now())
-
-
-def _get_person(tx: Transaction, person_id: PersonId, problem: str = "This account is closed.") -> Person:
-    row = people.find_by_id(tx, person_id)
-    if row is None:
-        raise NotFound(problem)
-    return row.person
 
 
 # ---- last uses -------------------------------------------------------------------------------------------
@@ -292,13 +285,13 @@ class Accounts(Operations[AsyncRunner]):
         clean = clean_person_name(name)
         accounts.check_exists(tx, person_id)
         accounts.rename_person(tx, person_id, clean)
-        return _get_person(tx, person_id)
+        return people.get_person(tx, person_id)
 
     @write_operation
     def set_timezone(self, tx: Transaction, person_id: PersonId, timezone: str | None) -> Person:
         """Set a person's time zone by its IANA name; None: the gateway's."""
         people.set_timezone(tx, person_id, None if timezone is None else check_timezone(timezone))
-        return _get_person(tx, person_id)
+        return people.get_person(tx, person_id)
 
     async def change_password(self, signed_in: SignedInPerson, current: str | None, new: str) -> None:
         """Set the person's own password and sign them out everywhere else.
@@ -403,6 +396,8 @@ class Accounts(Operations[AsyncRunner]):
 
 
 def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:
-    person = _get_person(tx, person_id, f"There is no person {person_id}.")
-    check_can_sign_in(person)
-    return person
+    row = people.find_by_id(tx, person_id)
+    if row is None:
+        raise NotFound(f"There is no person {person_id}.")
+    check_can_sign_in(row.person)
+    return row.person

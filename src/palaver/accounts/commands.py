@@ -20,8 +20,9 @@ from palaver.commands.command import (
     read_action,
     write_action,
 )
+from palaver.commands.context import check_private_chat
 from palaver.commands.reply_text import escape_markdown, format_age, format_code
-from palaver.core.errors import NotAllowed, NotFound, TooManyAttempts
+from palaver.core.errors import NotFound, TooManyAttempts
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType
 from palaver.core.texts import join_texts, say
 from palaver.delivery import notices
@@ -37,17 +38,7 @@ _DENY = "deny"
 
 
 def _get_person(context: CommandContext) -> Person:
-    row = people.find_by_id(context.tx, context.person_id)
-    if row is None:
-        raise NotFound(say("account.closed", "This account is closed."))
-    return row.person
-
-
-def _require_private_chat(context: CommandContext, command: str) -> None:
-    if context.source.chat_type is not ChatType.DM:
-        raise NotAllowed(
-            say("command.public", "Other people read this chat. Use /{command} in a direct message.", command=command)
-        )
+    return people.get_person(context.tx, context.person_id)
 
 
 # ---- who am I ----------------------------------------------------------------------------------------------
@@ -103,7 +94,7 @@ def _list_places(context: CommandContext) -> list[str]:
 
 @write_action("link")
 def create_code(context: CommandContext) -> CommandReply:
-    _require_private_chat(context, "link")
+    check_private_chat(context, "link")
     device_id = None if context.signed_in is None else context.signed_in.credential_id
     code = link_requests.create_link_code(
         context.tx, context.person_id, context.source, context.now, issued_by=device_id
@@ -120,7 +111,7 @@ def create_code(context: CommandContext) -> CommandReply:
 @write_action("link")
 def link_account(context: CommandContext, *, code: str, asked: str | None = None) -> CommandReply:
     """Use a code from another account, or `confirm` or `cancel`. A wrong code is no error: the attempt is counted."""
-    _require_private_chat(context, "link")
+    check_private_chat(context, "link")
     result = pairing.use_code(
         context.tx, code, context.source, _get_person(context), context.config, context.now, asked=asked
     )
@@ -135,7 +126,7 @@ def unlink_account(context: CommandContext, *, account: str = "") -> CommandRepl
 
     In the account that one other was linked to, that one.
     """
-    _require_private_chat(context, "unlink")
+    check_private_chat(context, "unlink")
     person, here = _get_person(context), people.find_account(context.source)
     if account:
         identity = linking.find_linked_account(context.tx, person.id, account)
@@ -181,7 +172,7 @@ def _find_account_to_unlink(context: CommandContext, person: Person) -> Identity
 
 @read_action("pair")
 def list_requests(context: CommandContext) -> CommandReply:
-    _require_private_chat(context, "pair")
+    check_private_chat(context, "pair")
     requests = pairing_requests.list_pending(context.tx, context.now_micros, MAX_PENDING_REQUESTS)
     data = {"requests": [{"id": each.id, "platform": str(each.platform), "name": each.name} for each in requests]}
     if not requests:
@@ -198,7 +189,7 @@ def list_requests(context: CommandContext) -> CommandReply:
 @write_action("pair")
 def answer_request(context: CommandContext, *, code: str, answer: str | None) -> CommandReply:
     """Approve or deny the request of a code; without an answer, say whose it is. A wrong code is no error."""
-    _require_private_chat(context, "pair")
+    check_private_chat(context, "pair")
     if answer == Grant.ME:  # for a token, this would be a way to stay the person after it was revoked
         check_scopes("pair", NO_SCOPE, context.token_scopes)
     seconds = pairing.count_code_attempt(context.tx, context.source, context.now, is_stranger=False)

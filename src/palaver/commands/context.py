@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import count_messages, format_last_exchange
 from palaver.core.clock import to_micros
-from palaver.core.errors import NothingToDo, SessionBusy, SessionNotFound
+from palaver.core.errors import NotAllowed, NothingToDo, SessionBusy, SessionNotFound
+from palaver.core.source import ChatType
 from palaver.core.texts import Text, say
 from palaver.people.model import Action, Principal, Role, Scope, SignedInPerson, check_action_allowed
 from palaver.sessions import (
@@ -164,3 +165,15 @@ def read_settings(context: CommandContext) -> SessionSettings:
     if context.session_row is None:
         return SessionSettings()
     return session_settings.load(context.tx, context.require_session().no)
+
+
+def check_private_chat(context: CommandContext, command: str) -> None:
+    """Refuse a command whose reply only the person may read, where others read it."""
+    if context.source.chat_type is not ChatType.DM:
+        raise make_public_chat_error(command)
+
+
+def make_public_chat_error(command: str) -> NotAllowed:
+    return NotAllowed(
+        say("command.public", "Other people read this chat. Use /{command} in a direct message.", command=command)
+    )

@@ -71,16 +71,9 @@ def check_role(role: Role) -> None:
         raise NotAllowed(say("jobs.no_guests", "Guests can't have jobs. Ask an owner to make you a member."))
 
 
-def get_person(tx: Transaction, person_id: PersonId) -> Person:
-    row = people.find_by_id(tx, person_id)
-    if row is None:
-        raise NotFound(say("account.closed", "This account is closed."))
-    return row.person
-
-
 def get_job_person(tx: Transaction, principal: Principal) -> Person:
     check_not_job(principal)
-    person = get_person(tx, principal.person_id)
+    person = people.get_person(tx, principal.person_id)
     check_role(person.role)
     return person
 
@@ -188,7 +181,7 @@ class JobEditor:
         return jobs.insert(tx, new_job, to_micros(now))
 
     def change_fields(self, tx: Transaction, job_row: JobRow, draft: JobDraft, now: datetime) -> JobFields:
-        person = get_person(tx, job_row.job.person_id)
+        person = people.get_person(tx, job_row.job.person_id)
         return self.make_checker(tx, person, get_origin(job_row), now).check_fields(draft, job_row.job)
 
     def apply(self, tx: Transaction, job_row: JobRow, draft: JobDraft, now: datetime) -> None:
@@ -265,7 +258,7 @@ class JobEditor:
 
     def preview(self, tx: Transaction, job_row: JobRow, now: datetime, fields: JobFields | None = None) -> JobPreview:
         """Build the preview of a job as it is, or with other fields."""
-        principal = get_person(tx, job_row.job.person_id).principal
+        principal = people.get_person(tx, job_row.job.person_id).principal
         return self.build_preview(tx, fields or job_row.job, principal, get_origin(job_row), now, job_no=job_row.no)
 
     def preview_change(self, tx: Transaction, job_row: JobRow, draft: JobDraft, now: datetime) -> JobPreview:

@@ -27,7 +27,6 @@ from palaver.jobs.editor import (
     describe_toolsets,
     encode_draft,
     get_job_person,
-    get_person,
     has_proposal,
     make_origin,
 )
@@ -54,6 +53,7 @@ from palaver.jobs.model import (
 )
 from palaver.jobs.schedule import describe_schedule, read_schedule
 from palaver.jobs.table import ALL_PIECES, JobRow
+from palaver.people import table as people
 from palaver.sessions import inbound_table as inbound_messages, turns_table as turns
 from palaver.sessions.deletions import HiddenRow, build_deletion
 from palaver.sessions.inbound import Inbound
@@ -137,7 +137,7 @@ class Jobs(Operations[R]):
     @operation
     def get_options(self, principal: Principal) -> Work[JobOptions]:
         def run(tx: Transaction) -> JobOptions:
-            person = get_person(tx, principal.person_id)
+            person = people.get_person(tx, principal.person_id)
             names = list_grantable_toolsets(self._environment, person.role)
             return JobOptions(
                 timezone=get_person_timezone(self._environment, person),

@@ -17,8 +17,8 @@ from palaver.commands.command import (
     read_action,
     write_action,
 )
+from palaver.commands.context import make_public_chat_error
 from palaver.commands.reply_text import escape_markdown, format_age, format_code, quote_text, shorten_text
-from palaver.core.errors import NotAllowed
 from palaver.core.texts import join_texts, say
 from palaver.memory.model import MemoryEntry, MemoryOrigin
 from palaver.memory.service import MemoryOperations
@@ -91,9 +91,7 @@ def forget_memory(context: CommandContext, *, memory_id: str) -> CommandReply:
 def _require_readers(context: CommandContext) -> None:
     """Refuse where people read the reply who may not know the memories."""
     if context.scope.is_personal_lane_in_group:
-        raise NotAllowed(
-            say("command.public", "Other people read this chat. Use /{command} in a direct message.", command="memory")
-        )
+        raise make_public_chat_error("memory")
 
 
 def _format_entry(context: CommandContext, entry: MemoryEntry) -> str:

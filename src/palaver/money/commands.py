@@ -15,12 +15,11 @@ from palaver.commands.command import (
     read_action,
     write_action,
 )
-from palaver.commands.context import CommandContext, read_settings
+from palaver.commands.context import CommandContext, check_private_chat, read_settings
 from palaver.commands.reply_text import escape_markdown
 from palaver.config.budget_rules import AMOUNT_EXAMPLES, BudgetKey, BudgetPeriod, BudgetScope, BudgetStatus, BudgetUnit
-from palaver.core.errors import InvalidInput, NotAllowed
+from palaver.core.errors import InvalidInput
 from palaver.core.operation import TransactionRunner
-from palaver.core.source import ChatType
 from palaver.core.texts import join_texts, say
 from palaver.money.service import BudgetOverview
 from palaver.money.texts import (
@@ -53,7 +52,7 @@ _WHO = say(
 
 @read_action("budget")
 def show_budgets(context: CommandContext) -> CommandReply:
-    _require_private_chat(context)
+    check_private_chat(context, "budget")
     budgets = _open_overview(context).list_own(context.principal, profile=read_settings(context).profile)
     lines: list[str] = [
         "**" + heading + "**\n" + join_texts("\n", each) for heading, each in _group_by_subject(budgets.statuses)
@@ -96,13 +95,6 @@ def _describe_used_up(budgets: OwnBudgets) -> Iterator[str]:
         )
 
 
-def _require_private_chat(context: CommandContext) -> None:
-    if context.source.chat_type is not ChatType.DM:
-        raise NotAllowed(
-            say("command.public", "Other people read this chat. Use /{command} in a direct message.", command="budget")
-        )
-
-
 # ---- the limits --------------------------------------------------------------------------------------------
 
 
@@ -111,7 +103,7 @@ def set_limit(
     context: CommandContext, *, who: str, period: BudgetPeriod, amounts: Mapping[BudgetUnit, int | None]
 ) -> CommandReply:
     """Set the limits of a window in these units; None means no limit."""
-    _require_private_chat(context)
+    check_private_chat(context, "budget")
     overview = _open_overview(context)
     status = overview.set_limits(context.principal, _find_key(overview, context, who, period), amounts)
     text = say("budget.limit_set", "Limit set.") + " " + _format_line(status)
@@ -121,7 +113,7 @@ def set_limit(
 @write_action("budget")
 def clear_limit(context: CommandContext, *, who: str, period: BudgetPeriod) -> CommandReply:
     """Remove what owners have set for a window, so that the server settings apply again."""
-    _require_private_chat(context)
+    check_private_chat(context, "budget")
     overview = _open_overview(context)
     key = _find_key(overview, context, who, period)
     has_changed = overview.clear_limits(context.principal, key)

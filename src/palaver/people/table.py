@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
 from palaver.core.engines.base import Conflict, Row, Transaction, build_placeholders, fetch_number, fetch_value
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.ids import PersonId, new_person_id
 from palaver.core.operation import Page
 from palaver.core.source import (
@@ -27,6 +27,7 @@ from palaver.core.source import (
     encode_source,
 )
 from palaver.core.text import make_storable
+from palaver.core.texts import say
 from palaver.people import access_table as sender_ids, linked_rows
 from palaver.people.model import Identity, Member, Person, Role, SignInMethods
 from palaver.people.person_data import (
@@ -195,6 +196,13 @@ def add_person(tx: Transaction, name: str, role: Role, now: int) -> PersonRow:
 def find_by_id(tx: Transaction, person_id: PersonId) -> PersonRow | None:
     row = tx.fetch_one(f"{_SELECT} WHERE p.id = $1", person_id)
     return _make_person_row(row) if row else None
+
+
+def get_person(tx: Transaction, person_id: PersonId) -> Person:
+    row = find_by_id(tx, person_id)
+    if row is None:
+        raise NotFound(say("account.closed", "This account is closed."))
+    return row.person
 
 
 def find_survivor(tx: Transaction, person_id: PersonId) -> PersonId | None:
