@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver.agent.base import Tool, ToolFailed
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
-from palaver.core.text import make_storable
+from palaver.core.text import make_storable, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -144,8 +144,7 @@ def build_schema(required: Sequence[str], **properties: Mapping[str, Any]) -> Ma
 
 
 def _format_value(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    return shorten(repr(value), 80)
 
 
 @contextmanager

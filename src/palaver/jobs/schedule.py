@@ -22,6 +22,7 @@ from cronsim import CronSim, CronSimError
 
 from palaver.core.clock import check_timezone
 from palaver.core.errors import InvalidInput
+from palaver.core.text import shorten
 from palaver.core.texts import Text, say, say_count
 from palaver.jobs.cron import MONTHS, WEEKDAYS, CronFields, describe_cron, find_smallest_gap, join_words, parse_cron
 
@@ -218,7 +219,7 @@ _UNKNOWN_FORM = say("schedule.unknown_form", "it is none of the known forms")
 
 
 def _make_error(text: str, problem: str) -> InvalidInput:
-    shown = text if len(text) <= 80 else f"{text[:79]}…"
+    shown = shorten(text, 80)
     explained = say(
         "schedule.invalid",
         "schedule: {schedule} is not valid: {problem}. Examples: {examples}.",

@@ -22,6 +22,7 @@ from palaver.core.background import PollLoop
 from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput, SessionNotFound, StoreError
 from palaver.core.recent_entries import RecentEntries
+from palaver.core.tasks import cancel_tasks
 from palaver.live import follower as live_queries
 from palaver.live.channels import (
     PAGE_SIZE,
@@ -116,8 +117,7 @@ class LiveClients:
         try:
             yield client
         finally:
-            joining.cancel()
-            await asyncio.gather(joining, return_exceptions=True)
+            await cancel_tasks([joining])
             self._clients.discard(client)
             for channel in list(self._channels.values()):
                 self._leave(channel, client)

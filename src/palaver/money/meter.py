@@ -43,7 +43,7 @@ from palaver.money.table import WindowTotals
 from palaver.money.texts import is_nearly_used, issue_warning, load_reader, make_refusal
 from palaver.money.windows_table import CallSubjects, WindowId
 from palaver.sessions.turn import JOB_RUN_KEY, NoticeCode
-from palaver.sessions.usage_table import NO_SESSION_NO
+from palaver.sessions.usage_table import NO_SESSION_NO, UsageSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +66,7 @@ LIMITED_NOTICE = Notice(
 log = logging.getLogger(__name__)
 
 
-class MeteredWork(Protocol):
+class MeteredWork(UsageSource, Protocol):
     """The work that calls are made for; a `TurnLease` is one."""
 
     @property
@@ -75,12 +75,6 @@ class MeteredWork(Protocol):
     def turn_id(self) -> TurnId | None: ...
     @property
     def attempt(self) -> int: ...
-    @property
-    def session_no(self) -> int: ...
-    @property
-    def platform(self) -> str: ...
-    @property
-    def audience_no(self) -> int: ...
     @property
     def person_id(self) -> PersonId | None: ...
     @property

@@ -24,6 +24,7 @@ from palaver.core.clock import Clock, compute_pause
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput, NotFound, PalaverError, SessionNotFound, TooManyAttempts
 from palaver.core.files import write_pieces_atomically
+from palaver.core.operation import iterate_pages
 from palaver.jobs import table as jobs
 from palaver.media import table as attachments
 from palaver.memory.service import MemoryOperations
@@ -122,15 +123,7 @@ class _IndexEntry(NamedTuple):
 def iterate_sessions(view: SessionView) -> Iterator[Session]:
     """Yield every conversation of a view that has messages, archived ones last."""
     for state in ("active", "archived"):
-        yield from _iterate_pages(partial(view.list, state=state))
-
-
-def _iterate_pages(load_page: Callable[..., Any]) -> Iterator[Any]:
-    page = load_page(limit=_PAGE_ROWS)
-    yield from page
-    while page.cursor is not None:
-        page = load_page(limit=_PAGE_ROWS, cursor=page.cursor)
-        yield from page
+        yield from iterate_pages(partial(view.list, state=state, limit=_PAGE_ROWS))
 
 
 def iterate_document_files(
@@ -242,7 +235,7 @@ class PersonArchives:
         job_rows = self._store.engine.run(Read(lambda tx: jobs.list_owned(tx, principal.person_id)))
         memories = [
             {"text": entry.memory.text, "shared": entry.shared, "created_at": entry.memory.created_at}
-            for entry in _iterate_pages(view.part(MemoryOperations).list)
+            for entry in iterate_pages(partial(view.part(MemoryOperations).list, limit=_PAGE_ROWS))
         ]
         usage = view.usage.report("model", first=today - _USAGE_PERIOD, last=today)
 

@@ -19,6 +19,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read
 from palaver.core.errors import NotAllowed, NotFound, PalaverError, StoreError
 from palaver.core.ids import PersonId
+from palaver.core.tasks import cancel_tasks
 from palaver.core.texts import say, store_text
 from palaver.people import table as people
 from palaver.people.model import Principal, Role
@@ -140,8 +141,7 @@ class PersonalImports:
         """Stop after the conversation that is being imported."""
         self._is_stopping = True
         if self._cleanup is not None:
-            self._cleanup.cancel()
-            await asyncio.gather(self._cleanup, return_exceptions=True)
+            await cancel_tasks([self._cleanup])
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def _clean_up_regularly(self) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from markdown_it import MarkdownIt
 
 from palaver.core.errors import SendRejected
+from palaver.core.text import shorten
 from palaver.core.texts import chat_language, say, translate
 from palaver.delivery.splitting import split_markdown
 from palaver.platforms.common.markdown import TableLines, draw_table, name_cells, read_rows
@@ -208,8 +209,11 @@ def build_edit(message: OutgoingMessage) -> JSON:
 
 
 def build_press_answer(text: str) -> JSON:
-    content = text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: MAX_MESSAGE_CHARS - 1]}…"
-    return {"content": content, "flags": EPHEMERAL | SUPPRESS_EMBEDS, "allowed_mentions": {"parse": []}}
+    return {
+        "content": shorten(text, MAX_MESSAGE_CHARS),
+        "flags": EPHEMERAL | SUPPRESS_EMBEDS,
+        "allowed_mentions": {"parse": []},
+    }
 
 
 def _build_buttons(buttons: Sequence[Button]) -> list[JSON]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import SendRejected, TargetUnreachable
+from palaver.core.text import shorten
 from palaver.core.texts import say
 from palaver.platforms.whatsapp.inbound import is_bsuid, is_number
 from palaver.platforms.whatsapp.manifest import MAX_DOCUMENT_BYTES
@@ -149,17 +150,13 @@ def _build_message(message: OutgoingMessage, *, can_reply: bool = True) -> JSON:
 def _build_interactive(body: str, buttons: Sequence[Button]) -> JSON:
     if len(buttons) <= MAX_REPLY_BUTTONS and len(body) <= MAX_BUTTON_BODY_CHARS:
         replies = [
-            {"type": "reply", "reply": {"id": each.data, "title": _cut(each.label, MAX_BUTTON_TITLE_CHARS)}}
+            {"type": "reply", "reply": {"id": each.data, "title": shorten(each.label, MAX_BUTTON_TITLE_CHARS)}}
             for each in buttons
         ]
         return {"type": "button", "body": {"text": body}, "action": {"buttons": replies}}
-    rows = [{"id": each.data, "title": _cut(each.label, MAX_ROW_TITLE_CHARS)} for each in buttons[:MAX_LIST_ROWS]]
+    rows = [{"id": each.data, "title": shorten(each.label, MAX_ROW_TITLE_CHARS)} for each in buttons[:MAX_LIST_ROWS]]
     return {
         "type": "list",
         "body": {"text": body},
         "action": {"button": LIST_LABEL, "sections": [{"title": LIST_LABEL, "rows": rows}]},
     }
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
