@@ -15,13 +15,13 @@ from palaver.core.errors import InvalidInput
 from palaver.core.ids import JobRunId, SessionId
 from palaver.delivery.reachable_chats import Origin
 from palaver.jobs import table as jobs
-from palaver.jobs.editor import get_person
 from palaver.jobs.fields import FieldChecker, JobEnvironment
 from palaver.jobs.model import JobRun, JobRunKind, JobRunState
 from palaver.jobs.run_end import RunEnd, make_file_name, make_folder_name
 from palaver.jobs.runs_table import RunRow
 from palaver.people import table as people
 from palaver.people.model import Role
+from palaver.people.table import get_person
 from palaver.sessions import delivery_queries, table as sessions
 from palaver.sessions.context import Redactor
 from palaver.sessions.gateway_config import HomeChannel
