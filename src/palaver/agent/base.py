@@ -12,6 +12,7 @@ import json
 import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -228,6 +229,16 @@ class Agent(AgentInfo, Protocol):
 CUT_OFF_NOTICE = Notice(
     say("answer.cut_off", "The answer was cut off because it reached the maximum length."), NoticeCode.CUT_OFF
 )
+
+
+async def collect_answer(events: AsyncIterator[AgentEvent], text: list[str], reports: list[UsageReport]) -> None:
+    """Add the text and the usage of an answer to these lists, which keep what came before an error."""
+    async with aclosing(events) as open_events:  # type: ignore[type-var]
+        async for event in open_events:
+            if isinstance(event, TextDelta):
+                text.append(event.text)
+            elif isinstance(event, UsageReport):
+                reports.append(event)
 
 
 def make_fallback_notice(error: AgentError, model: str, instead_of: str) -> Notice:

@@ -26,9 +26,15 @@ from pydantic_ai.exceptions import (
 )
 
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
-from palaver.core.logs import remove_secrets
 from palaver.core.texts import Text, say, say_count
-from palaver.drivers.providers import OLLAMA, ModelName, explain_api_key, explain_invalid_address, get_provider_title
+from palaver.drivers.providers import (
+    OLLAMA,
+    ModelName,
+    explain_api_key,
+    explain_invalid_address,
+    get_provider_title,
+    quote_provider,
+)
 from palaver.sessions.turn import FailureCode
 
 if TYPE_CHECKING:
@@ -286,10 +292,7 @@ def _is_too_long(error: BaseException) -> bool:
 def _quote_error(error: BaseException, provider: Provider, limit: int = _MAX_QUOTE_CHARS) -> str:
     """Return the provider's own message in one line, without our key and other secrets."""
     text = (_get_body_text(error) or _describe_cause(error))[:_MAX_BODY_CHARS]
-    if provider.api_key:
-        text = text.replace(provider.api_key, "…")
-    text = " ".join(remove_secrets(text).split())
-    return text if len(text) <= limit else text[:limit] + "…"
+    return quote_provider(provider, text, limit)
 
 
 def _describe_cause(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from palaver.config.agent_rules import Provider
 from palaver.config.budget_rules import FREE, TokenPrice
 from palaver.core.errors import InvalidInput
+from palaver.core.logs import remove_secrets
 from palaver.core.texts import say
 
 if TYPE_CHECKING:
@@ -88,6 +89,14 @@ def get_provider_title(provider: str) -> str:
     """Return the name of a provider for a sentence: OpenAI, or "workshop" for one from the settings."""
     known = KNOWN_PROVIDERS.get(provider)
     return known.title if known else f'"{provider}"'
+
+
+def quote_provider(provider: Provider, text: str, max_chars: int) -> str:
+    """Return what a provider has said in one line, without our key and other secrets."""
+    if provider.api_key:
+        text = text.replace(provider.api_key, "…")
+    text = " ".join(remove_secrets(text).split())
+    return text if len(text) <= max_chars else text[:max_chars] + "…"
 
 
 def add_environment_keys(providers: Mapping[str, Provider], environ: Mapping[str, str]) -> dict[str, Provider]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.agent.base import AgentRequest, TextDelta
+from palaver.agent.base import AgentRequest, collect_answer
 from palaver.config.agent_rules import AgentProfile, Provider
 from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ConfigError, InvalidInput, PalaverError
 from palaver.core.http_url import is_http_url
-from palaver.core.logs import hide_in_logs, remove_secrets
+from palaver.core.logs import hide_in_logs
 from palaver.core.texts import say
 from palaver.drivers.providers import (
     INSTALL_COMMAND,
@@ -26,6 +25,7 @@ from palaver.drivers.providers import (
     explain_api_key,
     get_provider_title,
     is_loopback_url,
+    quote_provider,
 )
 from palaver.sessions.turn import FailureCode
 
@@ -202,15 +202,12 @@ async def _ask(access: ProviderAccess, model: str) -> str:
         messages=[{"role": "user", "content": "Say hello."}],
         max_tokens=_TEST_TOKENS,
     )
-    text = ""
+    text: list[str] = []
     try:
-        async with aclosing(agent.run(request)) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    text += event.text
+        await collect_answer(agent.run(request), text, [])
     finally:
         await agent.close()
-    return text.strip()
+    return "".join(text).strip()
 
 
 def _build_request(access: ProviderAccess) -> tuple[str, dict[str, str]]:
@@ -244,7 +241,7 @@ async def _fetch_json(access: ProviderAccess, url: str, headers: dict[str, str])
                 if len(body) > MAX_RESPONSE_BYTES:
                     raise _make_outage(access, FailureCode.INVALID_RESPONSE, f"{title} has sent too much.")
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        text = _quote(access, str(error) or type(error).__name__)
+        text = quote_provider(access.provider, str(error) or type(error).__name__, _MAX_QUOTE_CHARS)
         message = f"Could not connect to {title}. {text}"
         raise _make_outage(access, FailureCode.CANNOT_CONNECT, message, detail=text) from None
     if response.status_code >= 400:
@@ -273,7 +270,8 @@ def _make_packages_error() -> InvalidInput:
 
 
 def _make_error(access: ProviderAccess, status: int, body: bytes) -> AgentError:
-    title, detail = get_provider_title(access.name), _quote(access, _read_message(body))
+    title = get_provider_title(access.name)
+    detail = quote_provider(access.provider, _read_message(body), _MAX_QUOTE_CHARS)
     if status in (401, 403):
         text = f"{title} rejected the API key. {detail}".strip()
         return _make_outage(access, FailureCode.KEY_REJECTED, text, AgentRejected, status=status, detail=detail)
@@ -291,13 +289,6 @@ def _read_message(body: bytes) -> str:
     error = data.get("error", data) if isinstance(data, dict) else data
     message = error.get("message") if isinstance(error, dict) else error
     return message if isinstance(message, str) else text
-
-
-def _quote(access: ProviderAccess, text: str) -> str:
-    if access.provider.api_key:
-        text = text.replace(access.provider.api_key, "…")
-    text = " ".join(remove_secrets(text).split())
-    return text if len(text) <= _MAX_QUOTE_CHARS else text[:_MAX_QUOTE_CHARS] + "…"
 
 
 def _read_name(item: Any) -> str:

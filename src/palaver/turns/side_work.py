@@ -6,12 +6,11 @@ They are metered against the budgets as turns are, and what they have used is re
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.base import AgentRequest, TextDelta, UsageReport
+from palaver.agent.base import AgentRequest, UsageReport, collect_answer
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Transaction, Write
@@ -153,12 +152,7 @@ class TitleWriter:
         reports: list[UsageReport] = []
         try:
             async with asyncio.timeout(TITLE_TIMEOUT_SECONDS):
-                async with contextlib.aclosing(self._get_dependencies().run_agent(request)) as agent_events:
-                    async for event in agent_events:
-                        if isinstance(event, TextDelta):
-                            text.append(event.text)
-                        elif isinstance(event, UsageReport):
-                            reports.append(event)
+                await collect_answer(self._get_dependencies().run_agent(request), text, reports)
         finally:  # what was used has to be paid for, also without a title
             is_built_in = any(_is_built_in(report.usage) for report in reports)
             title = None if is_built_in else clean_model_title("".join(text))

@@ -21,7 +21,7 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 from palaver import __version__
-from palaver.agent.base import Agent, AgentRequest, CallMeter, TextDelta, Unmetered, UsageReport
+from palaver.agent.base import Agent, AgentRequest, CallMeter, Unmetered, UsageReport, collect_answer
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
@@ -277,12 +277,8 @@ async def _run(agent: Agent, meter: CallMeter, reports: list[UsageReport]) -> Fi
     text: list[str] = []
     started = time.monotonic()
     try:
-        async with asyncio.timeout(MODEL_SECONDS), contextlib.aclosing(agent.run(request)) as events:  # type: ignore[type-var]
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    text.append(event.text)
-                elif isinstance(event, UsageReport):
-                    reports.append(event)
+        async with asyncio.timeout(MODEL_SECONDS):
+            await collect_answer(agent.run(request), text, reports)
     except TimeoutError:
         return make_problem(FindingCode.MODEL_TOO_SLOW, model=agent.model, seconds=f"{MODEL_SECONDS:.0f}")
     except BudgetExceeded as error:
