@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 from palaver.config.agent_rules import Provider
 from palaver.config.budget_rules import FREE, TokenPrice
 from palaver.core.errors import InvalidInput
-from palaver.core.logs import remove_secrets
 from palaver.core.texts import say
 
 if TYPE_CHECKING:
@@ -93,6 +92,8 @@ def get_provider_title(provider: str) -> str:
 
 def quote_provider(provider: Provider, text: str, max_chars: int) -> str:
     """Return what a provider has said in one line, without our key and other secrets."""
+    from palaver.core.logs import remove_secrets  # a command loads no logging
+
     if provider.api_key:
         text = text.replace(provider.api_key, "…")
     text = " ".join(remove_secrets(text).split())

@@ -135,7 +135,7 @@ interface FormsProps {
 /** Creating a code for another account, and using the code of another one. */
 function CodeForms({ code, onCode, onResult }: FormsProps) {
   const [typed, setTyped] = useState("");
-  const runOnce = useSingleFlight();
+  const [createOnce, sendOnce] = [useSingleFlight(), useSingleFlight()]; // a code can be created while another one is checked
   const create = async () => {
     await attempt(async () => onCode((await calls.createLinkCode()).code));
   };
@@ -153,7 +153,7 @@ function CodeForms({ code, onCode, onResult }: FormsProps) {
         </p>
       )}
       <div className="section-actions">
-        <button type="button" className="button" onClick={() => void runOnce(create)}>
+        <button type="button" className="button" onClick={() => void createOnce(create)}>
           {linkWords.linkNewCode}
         </button>
       </div>
@@ -161,7 +161,7 @@ function CodeForms({ code, onCode, onResult }: FormsProps) {
         className="setting-form"
         onSubmit={(event) => {
           event.preventDefault();
-          void runOnce(send);
+          void sendOnce(send);
         }}
       >
         <label className="field">
