@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from palaver.core.engines.base import Read
 from palaver.testing import FakeClock
+from support.gateway import wait_until
 
 if TYPE_CHECKING:
     import httpx2
@@ -31,6 +33,8 @@ async def test_a_tokens_secret_is_shown_once(web: WebServer) -> None:
 async def test_a_revoked_token_stops_working_immediately(web: WebServer) -> None:
     client, program = await web.sign_in(), await web.open_token_client("read")
     assert (await program.get("/api/me")).status_code == 200
+    used_at = Read(lambda tx: tx.fetch_one("SELECT last_used_at FROM api_token WHERE last_used_at IS NOT NULL"))
+    await wait_until(lambda: web.gateway.store.engine.run(used_at))  # no request waits until the use is stored
     [token] = (await client.get("/api/me/tokens")).json()["tokens"]
     assert token["last_used_at"] is not None
     assert (await client.delete(f"/api/me/tokens/{token['id']}")).status_code == 204
