@@ -67,7 +67,7 @@ class PlatformManifest:
     addresses: tuple[str, ...] | None = None  # settings that say where secrets are sent; None: all that are not secret
     summary: str = ""  # one line for people
     steps: tuple[str, ...] = ()  # how to connect it, in short steps; the guides in docs/platforms/ say more
-    help: Mapping[str, FieldHelp] = field(default_factory=dict)  # by setting
+    help: Mapping[str, FieldHelp] = field(default_factory=dict)  # by setting; or a note of its type is its help
     terminal_only: frozenset[str] = frozenset()  # settings that start a program on the server
     needs_public_url: bool = False  # the platform calls this server
     can_be_linked: bool = False  # an account is linked on a phone, with a QR code or a code

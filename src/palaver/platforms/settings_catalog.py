@@ -141,8 +141,10 @@ def _make_form(manifest: PlatformManifest) -> PlatformForm:
 
 
 def _make_field(name: str, info: FieldInfo, manifest: PlatformManifest) -> PlatformField:
+    from palaver.platforms.manifest import FieldHelp
+
     hint = ValueHint.read(info.annotation, tuple(info.metadata))
-    text, where = manifest.help.get(name, ("", ""))
+    text, where = manifest.help.get(name) or hint.find(FieldHelp) or (hint.help, "")
     default = None if info.is_required() else info.default
     return PlatformField(
         **hint.describe(),

@@ -102,25 +102,33 @@ _ServerName = Annotated[
 class EmailSettings(AccountSettings):
     """One mailbox: an IMAP server to read from, and an SMTP server to send with."""
 
-    address: _Address  # of the agent, such as palaver@example.org
-    password: _Password  # for both servers; with most providers an app password
-    username: str | None = None  # to sign in with, if it is not the address
-    name: _Line = Field("Palaver", max_length=100)  # of the sender, as people see it
-    imap_host: _Host
-    imap_port: int | None = Field(None, ge=1, le=65535)
-    imap_security: Security = "tls"
-    smtp_host: _Host
-    smtp_port: int | None = Field(None, ge=1, le=65535)
-    smtp_security: Security = "tls"
-    allow_plaintext: bool = False  # with security none: let the password travel unencrypted, not only on this machine
-    ca_file: Path | None = None  # certificates to trust instead of the system's, for a server with its own
-    folder: _Line = "INBOX"  # that mails are read from
-    sent_folder: _Line | None = None  # None: the one that the server says is for sent mails
-    save_sent: bool | None = None  # put a copy of each answer there; None: unless the provider does it
-    aliases: Annotated[tuple[_Alias, ...], BeforeValidator(_split_list)] = ()  # further addresses of this mailbox
-    authserv_id: _ServerName | None = None  # of your mail server, as it signs its Authentication-Results header
-    allow_unverified_senders: bool = False  # believe every From header: only where no stranger can send mail
-    poll_seconds: float = Field(60.0, ge=1, le=3600)  # between two looks, if the server can't push
+    address: Annotated[_Address, "The address of the agent, such as palaver@example.org."]
+    password: Annotated[
+        _Password, FieldHelp("For both servers.", "With most providers: an app password from the security settings.")
+    ]
+    username: Annotated[str | None, "To sign in with, if it is not the address."] = None
+    name: Annotated[_Line, "The name of the sender, as people see it."] = Field("Palaver", max_length=100)
+    imap_host: Annotated[_Host, "The server that mails are read from, such as imap.example.org."]
+    imap_port: Annotated[int | None, "Empty: the usual one."] = Field(None, ge=1, le=65535)
+    imap_security: Annotated[Security, "How the connection is encrypted."] = "tls"
+    smtp_host: Annotated[_Host, "The server that mails are sent with, such as smtp.example.org."]
+    smtp_port: Annotated[int | None, "Empty: the usual one."] = Field(None, ge=1, le=65535)
+    smtp_security: Annotated[Security, "How the connection is encrypted."] = "tls"
+    allow_plaintext: Annotated[bool, "With security none: let the password travel unencrypted to another machine."] = (
+        False
+    )
+    ca_file: Annotated[Path | None, "Certificates to trust instead of the system's, for a server with its own."] = None
+    folder: Annotated[_Line, "The folder that mails are read from."] = "INBOX"
+    sent_folder: Annotated[_Line | None, "Empty: the one that the server says is for sent mails."] = None
+    save_sent: Annotated[bool | None, "Put a copy of each answer there; empty: unless the provider does it."] = None
+    aliases: Annotated[tuple[_Alias, ...], BeforeValidator(_split_list), "Further addresses of this mailbox."] = ()
+    authserv_id: Annotated[
+        _ServerName | None, "Of your mail server, as it signs its Authentication-Results header."
+    ] = None
+    allow_unverified_senders: Annotated[bool, "Believe every sender: only where no stranger can send mail."] = False
+    poll_seconds: Annotated[float, "How long to wait between two looks, if the server can't push."] = Field(
+        60.0, ge=1, le=3600
+    )
 
     @model_validator(mode="after")
     def _check_encryption(self) -> Self:
@@ -190,25 +198,4 @@ MANIFEST = PlatformManifest(
         "Enter the address, the password, and the names of the IMAP and SMTP servers.",
         "Test it, save it, then write a mail to the address.",
     ),
-    help={
-        "address": FieldHelp("The address of the agent, such as palaver@example.org."),
-        "password": FieldHelp("For both servers.", "With most providers: an app password from the security settings."),
-        "username": FieldHelp("To sign in with, if it is not the address."),
-        "name": FieldHelp("The name of the sender, as people see it."),
-        "imap_host": FieldHelp("The server that mails are read from, such as imap.example.org."),
-        "imap_port": FieldHelp("Empty: the usual one."),
-        "imap_security": FieldHelp("How the connection is encrypted."),
-        "smtp_host": FieldHelp("The server that mails are sent with, such as smtp.example.org."),
-        "smtp_port": FieldHelp("Empty: the usual one."),
-        "smtp_security": FieldHelp("How the connection is encrypted."),
-        "allow_plaintext": FieldHelp("With security none: let the password travel unencrypted to another machine."),
-        "ca_file": FieldHelp("Certificates to trust instead of the system's, for a server with its own."),
-        "folder": FieldHelp("The folder that mails are read from."),
-        "sent_folder": FieldHelp("Empty: the one that the server says is for sent mails."),
-        "save_sent": FieldHelp("Put a copy of each answer there; empty: unless the provider does it."),
-        "aliases": FieldHelp("Further addresses of this mailbox."),
-        "authserv_id": FieldHelp("Of your mail server, as it signs its Authentication-Results header."),
-        "allow_unverified_senders": FieldHelp("Believe every sender: only where no stranger can send mail."),
-        "poll_seconds": FieldHelp("How long to wait between two looks, if the server can't push."),
-    },
 )

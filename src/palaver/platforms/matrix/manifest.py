@@ -62,13 +62,22 @@ _HOMESERVER_CHECKS = (
 class MatrixSettings(AccountSettings):
     """One account on a homeserver. It signs in with an access token, or once with a password."""
 
-    homeserver: Annotated[str, *_HOMESERVER_CHECKS]  # such as https://matrix.org
-    user_id: Annotated[str, _CHECK_USER_ID] | None = None  # such as @palaver:matrix.org; required with a password
-    access_token: Annotated[SecretStr, _CHECK_TOKEN] | None = None
-    password: SecretStr | None = None  # signs in once; the token is then kept in the account's folder
-    device_name: str = "Palaver"  # as people see it in the account's list of sessions
-    encryption: bool | None = None  # of encrypted rooms; None: on if the extra `matrix-encryption` is installed
-    send_as: Literal["notice", "text"] = "notice"  # answers; other bots ignore notices, and so do phones
+    homeserver: Annotated[str, *_HOMESERVER_CHECKS, "The address of the homeserver, such as https://matrix.org."]
+    user_id: Annotated[
+        Annotated[str, _CHECK_USER_ID] | None, "The account, such as @palaver:matrix.org; needed with a password."
+    ] = None
+    access_token: Annotated[
+        Annotated[SecretStr, _CHECK_TOKEN] | None,
+        FieldHelp("The access token of the account.", "Element: Settings, Help & About, Access Token."),
+    ] = None
+    password: Annotated[SecretStr | None, "Signs in once; the token is then kept."] = None  # in the account's folder
+    device_name: Annotated[str, "How the session is called in the account's list of sessions."] = "Palaver"
+    encryption: Annotated[
+        bool | None, "Whether the agent takes part in encrypted rooms; empty: if it is installed."
+    ] = None
+    send_as: Annotated[Literal["notice", "text"], "Whether answers are notices, which other bots ignore, or texts."] = (
+        "notice"  # phones ignore notices, too
+    )
 
     @model_validator(mode="after")
     def _check_sign_in(self) -> Self:
@@ -109,13 +118,4 @@ MANIFEST = PlatformManifest(
         "Enter the address of the homeserver, and the access token or the user id and password.",
         "Test it, save it, then invite the account to a room.",
     ),
-    help={
-        "homeserver": FieldHelp("The address of the homeserver, such as https://matrix.org."),
-        "user_id": FieldHelp("The account, such as @palaver:matrix.org; needed with a password."),
-        "access_token": FieldHelp("The access token of the account.", "Element: Settings, Help & About, Access Token."),
-        "password": FieldHelp("Signs in once; the token is then kept."),
-        "device_name": FieldHelp("How the session is called in the account's list of sessions."),
-        "encryption": FieldHelp("Whether the agent takes part in encrypted rooms; empty: if it is installed."),
-        "send_as": FieldHelp("Whether answers are notices, which other bots ignore, or texts."),
-    },
 )

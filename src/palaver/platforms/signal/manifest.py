@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import field_validator
 
 from palaver.core.source import Platform
 from palaver.core.texts import say
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
-from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
+from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 MAX_MESSAGE_BYTES: Final = 2000  # of UTF-8; apps move the rest into a text file
 MAX_UPLOAD_BYTES: Final = 100 * 1024 * 1024  # the apps refuse larger ones
@@ -33,8 +33,6 @@ CAPABILITIES: Final = Capabilities(
     edit_pace=Pace(15.0),
 )
 
-DEFAULT_PROGRAM = "signal-cli"
-
 _NUMBER = re.compile(r"\+[1-9][0-9]{6,14}")
 _MAX_DEVICE_NAME_CHARS = 50
 
@@ -42,13 +40,15 @@ _MAX_DEVICE_NAME_CHARS = 50
 class SignalSettings(AccountSettings):
     """One account. Nothing has to be set: without a linked account, a code to link one is shown."""
 
-    program: str = DEFAULT_PROGRAM  # the path of signal-cli, or its name on the PATH
-    config_folder: str | None = None  # where signal-cli keeps the account and its keys; without it, a folder of ours
-    account: str | None = None  # the phone number, needed only if the folder has several accounts
-    # Answer only your notes to yourself, or everybody whom the rules allow. Without it: "self" for a linked device,
-    # whose account is usually that of a person, and "all" for a number that was registered for the agent.
-    chats: Literal["self", "all"] | None = None
-    device_name: str = "Palaver"  # as the phone shows it under "Linked devices"
+    program: Annotated[str, "The path of signal-cli, or its name on the PATH."] = "signal-cli"
+    config_folder: Annotated[str | None, "Where signal-cli keeps the account; empty: a folder of Palaver."] = None
+    account: Annotated[str | None, "The phone number, needed only if the folder has several accounts."] = None
+    # Without it: "self" for a linked device, whose account is usually that of a person, and "all" for a number that was
+    # registered for the agent.
+    chats: Annotated[
+        Literal["self", "all"] | None, "Answer only your messages to yourself, or everyone whom the rules allow."
+    ] = None
+    device_name: Annotated[str, "How Palaver is called in the list of linked devices."] = "Palaver"
 
     @field_validator("program", "config_folder")
     @classmethod
@@ -103,13 +103,6 @@ MANIFEST = PlatformManifest(
         "On your phone, open Signal, Settings, Linked devices, Link a new device.",
         "Scan the QR code that appears here.",
     ),
-    help={
-        "program": FieldHelp("The path of signal-cli, or its name on the PATH."),
-        "config_folder": FieldHelp("Where signal-cli keeps the account; empty: a folder of Palaver."),
-        "account": FieldHelp("The phone number, needed only if the folder has several accounts."),
-        "chats": FieldHelp("Answer only your messages to yourself, or everyone whom the rules allow."),
-        "device_name": FieldHelp("How Palaver is called in the list of linked devices."),
-    },
     can_be_linked=True,
     terminal_only=frozenset({"program"}),
 )

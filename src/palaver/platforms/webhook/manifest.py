@@ -116,10 +116,14 @@ _Url = Annotated[
 class WebhookSettings(AccountSettings):
     """One webhook: who knows its secret may write to the agent."""
 
-    secret: SecretStr  # signs requests in both directions
-    url: _Url | None = None  # where answers are sent; without it they are only stored in the conversation
-    user_name: str = Field("Webhook", min_length=1, max_length=100)  # of the caller, as people and the agent see it
-    key_lifetime_hours: float = Field(0, ge=0, le=24 * 30)  # how long the receiver takes an id only once
+    secret: Annotated[
+        SecretStr, FieldHelp("Signs requests in both directions; at least 24 characters.", "Choose it yourself.")
+    ]
+    url: Annotated[_Url | None, "Where answers are sent; without it they are only stored in the conversation."] = None
+    user_name: Annotated[str, "The name of the caller, as people and the agent see it."] = Field(
+        "Webhook", min_length=1, max_length=100
+    )
+    key_lifetime_hours: Annotated[float, "How long the receiver takes an id only once."] = Field(0, ge=0, le=24 * 30)
 
     @field_validator("secret")
     @classmethod
@@ -175,11 +179,5 @@ MANIFEST = PlatformManifest(
         "Enter the address to which answers are sent, if the other side should get them.",
         "Save it, then let the other program send signed requests to the webhook address of this server.",
     ),
-    help={
-        "secret": FieldHelp("Signs requests in both directions; at least 24 characters.", "Choose it yourself."),
-        "url": FieldHelp("Where answers are sent; without it they are only stored in the conversation."),
-        "user_name": FieldHelp("The name of the caller, as people and the agent see it."),
-        "key_lifetime_hours": FieldHelp("How long the receiver takes an id only once."),
-    },
     needs_public_url=True,
 )
