@@ -126,7 +126,7 @@ async def test_a_response_that_is_too_large_or_damaged_is_passed_over(huge: byte
     async with serve({b"UID": huge + good}) as (connection, _):
         await connection.open("ada", PASSWORD)
         assert await connection.fetch(2, "X") == {"UID": b"2", "X": b")(\r"}
-        assert len(connection._buffer) == 0
+        await connection.run("NOOP", b"NOOP")  # nothing of it is left to be read as the answer
 
 
 async def test_what_the_server_says_of_other_mails_meanwhile_is_not_taken_for_the_one_that_was_asked_for() -> None:

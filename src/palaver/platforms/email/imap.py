@@ -67,6 +67,9 @@ class Response:
             raise ResponseUnreadable("The response is too large.")
         return tokenize(self.fragments)[1:]
 
+    def read_fetch(self) -> dict[str, Token]:
+        return read_fetch_data(self.tokenize())
+
 
 @dataclass(frozen=True, slots=True)
 class Folder:
@@ -84,11 +87,9 @@ class ImapConnection:
         self._context = context
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
-        self._buffer = bytearray()
-        self._has_read_all = True  # what has come, so far as it is known: the last read was not filled
         self._fragments: list[bytes] = []  # of the response that is being read
         self._kept_bytes = 0  # of them
-        self._scanned = 0  # how far the buffer was searched for the end of a line
+        self._line_start = b""  # what is kept of a line that is too long and has not ended
         self._literal_left: int | None = None  # bytes of a literal that are still to come
         self._count = 0  # of commands
         self._has_news = False  # the server has said that there are more mails, since the last search
@@ -123,7 +124,9 @@ class ImapConnection:
     async def _connect(self) -> None:
         context = self._context if self._security == "tls" else None
         try:
-            self._reader, self._writer = await asyncio.open_connection(self._host, self._port, ssl=context)
+            self._reader, self._writer = await asyncio.open_connection(
+                self._host, self._port, ssl=context, limit=MAX_RESPONSE_BYTES
+            )
         except ssl.SSLCertVerificationError as error:
             raise AccountRefused(
                 say(
@@ -162,26 +165,31 @@ class ImapConnection:
             await self.run("STARTTLS", b"STARTTLS")
         except ImapRefused:
             raise AccountRefused(
-                say(
-                    "email.no_starttls",
-                    "{host} does not offer STARTTLS. Set imap_security to tls.",
-                    host=self._host,
-                )
+                say("email.no_starttls", "{host} does not offer STARTTLS. Set imap_security to tls.", host=self._host)
             ) from None
-        # What was sent before the encryption may come from an attacker on the line.
-        if self._buffer or self._fragments or not self._has_read_all:
-            raise ConnectionLost(
-                say(
-                    "email.data_before_encryption",
-                    "{host} has sent data before the encryption began.",
-                    host=self._host,
-                )
-            )
         assert self._writer is not None and self._context is not None  # noqa: S101, PT018
+        await self._refuse_unencrypted_data()
         try:
             await self._writer.start_tls(self._context, server_hostname=self._host)
         except ssl.SSLCertVerificationError as error:
             raise make_certificate_error(self._host, error) from None
+        await self._refuse_unencrypted_data()  # what has come meanwhile; a server waits for our next command
+
+    async def _refuse_unencrypted_data(self) -> None:
+        """Raise ConnectionLost if there is something to read: it may come from an attacker on the line."""
+        assert self._reader is not None  # noqa: S101
+        for _ in range(2):  # the first look lets the event loop take what is there
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    if not await self._reader.read(1):
+                        raise EOFError
+                    raise ConnectionLost(
+                        say(
+                            "email.data_before_encryption",
+                            "{host} has sent data before the encryption began.",
+                            host=self._host,
+                        )
+                    )
 
     async def _load_capabilities(self) -> None:
         for response in await self.run("CAPABILITY", b"CAPABILITY"):
@@ -253,11 +261,7 @@ class ImapConnection:
         following = re.search(rb"\[UIDNEXT (\d{1,15})\]", text, re.IGNORECASE)
         if validity is None:
             raise ConnectionLost(
-                say(
-                    "email.no_uidvalidity",
-                    "{host} gives mails no lasting numbers (UIDVALIDITY).",
-                    host=self._host,
-                )
+                say("email.no_uidvalidity", "{host} gives mails no lasting numbers (UIDVALIDITY).", host=self._host)
             )
         return Folder(int(validity[1]), int(following[1]) if following else None)
 
@@ -297,17 +301,14 @@ class ImapConnection:
         found: dict[int, dict[str, Token]] = {}
         for response in await self.run("FETCH", f"UID FETCH {uids} (UID {items})".encode()):
             with contextlib.suppress(ResponseUnreadable):
-                data = await self._read_fetch(response) or {}
+                if len(response.line) < MAX_INLINE_LINE_BYTES:
+                    data = response.read_fetch()
+                else:
+                    data = await asyncio.to_thread(response.read_fetch)
                 uid = data.get("UID")
                 if isinstance(uid, bytes) and uid.isdigit() and len(uid) <= MAX_UID_DIGITS:
                     found.setdefault(int(uid), {}).update(data)
         return found
-
-    @staticmethod
-    async def _read_fetch(response: Response) -> dict[str, Token] | None:
-        if len(response.line) < MAX_INLINE_LINE_BYTES:
-            return read_fetch_data(response.tokenize())
-        return await asyncio.to_thread(lambda: read_fetch_data(response.tokenize()))
 
     async def find_sent_folder(self) -> str | None:
         """Return the folder that the server says is for sent mails."""
@@ -382,7 +383,8 @@ class ImapConnection:
             if isinstance(error, TimeoutError):
                 raise ConnectionLost(say("email.not_answer", "{host} does not answer.", host=self._host)) from None
             if isinstance(error, OSError | EOFError):
-                raise ConnectionLost(describe_broken_connection(self._host, error)) from None
+                cause = EOFError() if isinstance(error, EOFError) else error  # asyncio has a subclass of it
+                raise ConnectionLost(describe_broken_connection(self._host, cause)) from None
             raise
 
     async def _send_command(self, command: bytes) -> bytes:
@@ -401,69 +403,46 @@ class ImapConnection:
 
     async def _read_response(self) -> Response:
         """Read one response. Canceling it loses nothing: what has come is kept for the next call."""
+        assert self._reader is not None  # noqa: S101  (a command was written before)
         while True:
-            response = self._take_response()
-            if response is not None:
-                self._has_news = self._has_news or _NEWS.match(response.line) is not None
-                return response
-            assert self._reader is not None  # noqa: S101  (a command was written before)
-            data = await self._reader.read(_READ_BYTES)
-            self._has_read_all = len(data) < _READ_BYTES
-            if not data:
-                raise EOFError
-            self._buffer += data
-
-    def _take_response(self) -> Response | None:
-        """Take a whole response out of what has come; None if it is not complete."""
-        while True:
-            if self._literal_left is not None and not self._take_literal():
-                return None
-            end = self._buffer.find(b"\r\n", self._scanned)
-            if end < 0:
-                self._scanned = max(0, len(self._buffer) - 1)
-                self._drop_excess()
-                return None
-            line = bytes(self._buffer[:end])
-            self._remove_from_buffer(end + 2)
+            if self._literal_left is not None:
+                await self._read_literal(self._reader, self._literal_left)
+            line = await self._read_line(self._reader)
             self._kept_bytes += len(line)
             if self._kept_bytes <= MAX_RESPONSE_BYTES:
                 self._fragments.append(line)
             elif not self._fragments:
                 self._fragments.append(line[-64:])
-            if (literal := _LITERAL.search(line[-20:])) is None:
-                fragments, self._fragments = self._fragments, []
-                kept, self._kept_bytes = self._kept_bytes, 0
-                return Response(fragments, kept <= MAX_RESPONSE_BYTES)
-            self._literal_left = int(literal[1])
+            if (literal := _LITERAL.search(line[-20:])) is not None:
+                self._literal_left = int(literal[1])
+                continue
+            response = Response(self._fragments, self._kept_bytes <= MAX_RESPONSE_BYTES)
+            self._fragments, self._kept_bytes = [], 0
+            self._has_news = self._has_news or _NEWS.match(response.line) is not None
+            return response
 
-    def _take_literal(self) -> bool:
-        """Take a literal when all of it has come; one that is too large is dropped as it comes."""
-        left = self._literal_left or 0
-        if self._kept_bytes + left > MAX_RESPONSE_BYTES:
-            dropped = min(left, len(self._buffer))
-            self._remove_from_buffer(dropped)
-            self._kept_bytes += dropped
-            self._literal_left = left - dropped
-            if self._literal_left:
-                return False
-        elif len(self._buffer) < left:
-            return False
-        else:
-            self._fragments.append(bytes(self._buffer[:left]))
-            self._remove_from_buffer(left)
+    async def _read_line(self, reader: asyncio.StreamReader) -> bytes:
+        """Read a line; of one that is too long, only the end is kept, which says whether a literal follows."""
+        while True:
+            try:
+                line, self._line_start = self._line_start + await reader.readuntil(b"\r\n"), b""
+                return line[:-2]
+            except asyncio.LimitOverrunError as error:
+                excess = await reader.readexactly(error.consumed)
+                self._kept_bytes += len(excess)
+                self._line_start = excess[-64:]
+
+    async def _read_literal(self, reader: asyncio.StreamReader, left: int) -> None:
+        """Read a literal; one that is too large is dropped as it comes."""
+        if self._kept_bytes + left <= MAX_RESPONSE_BYTES:
+            self._fragments.append(await reader.readexactly(left))
             self._kept_bytes += left
+        else:
+            while left > 0:
+                dropped = len(await reader.readexactly(min(left, _READ_BYTES)))
+                self._kept_bytes += dropped
+                left = self._literal_left = left - dropped
         self._literal_left = None
-        return True
-
-    def _remove_from_buffer(self, count: int) -> None:
-        del self._buffer[:count]
-        self._scanned = 0
-
-    def _drop_excess(self) -> None:
-        """Drop the beginning of a line that is too long; its end says whether a literal follows."""
-        if len(self._buffer) > MAX_RESPONSE_BYTES:
-            self._kept_bytes += len(self._buffer)
-            self._remove_from_buffer(len(self._buffer) - 64)
 
 
 def make_certificate_error(host: str, error: ssl.SSLCertVerificationError) -> AccountRefused:

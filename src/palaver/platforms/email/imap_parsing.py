@@ -76,19 +76,20 @@ def _tokenize_line(line: bytes, stack: list[list[Token]]) -> None:
             stack[-1].append(None if atom.upper() == b"NIL" else atom)
 
 
-def read_fetch_data(tokens: list[Token]) -> dict[str, Token] | None:
-    """Return the data of `* 12 FETCH (UID 5 …)` by their names; None if this is another response.
+def read_fetch_data(tokens: list[Token]) -> dict[str, Token]:
+    """Return the data of `* 12 FETCH (UID 5 …)` by their names; nothing if this is another response.
 
     The place in `BODY[1]<0>` is left out of its name.
     """
     match tokens:
         case [_, bytes(kind), list(items)] if kind.upper() == b"FETCH":
-            data: dict[str, Token] = {}
-            for name, value in zip(items[::2], items[1::2], strict=False):
-                if isinstance(name, bytes):
-                    data[name.decode("ascii", "replace").upper().partition("<")[0]] = value
-            return data
-    return None
+            pairs = zip(items[::2], items[1::2], strict=False)
+            return {
+                name.decode("ascii", "replace").upper().partition("<")[0]: value
+                for name, value in pairs
+                if isinstance(name, bytes)
+            }
+    return {}
 
 
 # ---- the structure of a mail ------------------------------------------------------------------------------
