@@ -7,44 +7,31 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.errors import ConnectionLost, LeaseLost, PalaverError, SendRejected, SendUncertain, TargetUnreachable
+from palaver.core.errors import (
+    ConnectionLost,
+    LeaseLost,
+    PalaverError,
+    PlatformError,
+    SendRejected,
+    SendUncertain,
+    TargetUnreachable,
+)
 from palaver.core.source import Platform
-from palaver.core.tasks import BackgroundTasks, cancel_tasks
+from palaver.core.tasks import BackgroundTasks, run_together
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingFile, OutgoingMessage
+from palaver.platforms.email import headers, outbound
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.client import MailClient
-from palaver.platforms.email.headers import (
-    MAX_SUBJECT_CHARS,
-    ThreadState,
-    decode_words,
-    find_message_id,
-    find_thread_of,
-    get_domain,
-    list_references,
-    make_first_part_id,
-    make_own_id,
-    parse_header,
-    parse_own_id,
-    split_addresses,
-)
+from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, ThreadState, get_domain, parse_header, parse_own_id
 from palaver.platforms.email.imap import ImapRefused
 from palaver.platforms.email.inbound import MailIgnored, list_addresses, read_envelope
 from palaver.platforms.email.manifest import CAPABILITIES, MAX_FILE_BYTES, EmailSettings
-from palaver.platforms.email.outbound import (
-    MailHead,
-    build_file_mail,
-    build_mail,
-    derive_subject,
-    make_reply_subject,
-    shorten_references,
-)
 from palaver.platforms.email.receiver import MailReceiver
 from palaver.sessions.inbound import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from email.message import EmailMessage
 
     from palaver.platforms.manifest import AccountPlace
 
@@ -97,13 +84,14 @@ class EmailAdapter(Adapter):
         finally:
             await connection.close()
         await self._client.check_smtp()
-        address, warnings = self._settings.address, []
+        address = self._settings.address
+        warnings: tuple[str, ...] = ()
         if self._settings.allow_unverified_senders:
-            warnings = [UNVERIFIED_WARNING]
+            warnings = (UNVERIFIED_WARNING,)
         elif not self._settings.authserv_id:
-            warnings = [NO_AUTHSERV_WARNING]
+            warnings = (NO_AUTHSERV_WARNING,)
         details = tuple(self._list_details(has_idle=has_idle))
-        return AccountInfo(user_id=address, name=address, warnings=tuple(warnings), details=details)
+        return AccountInfo(user_id=address, name=address, warnings=warnings, details=details)
 
     def _list_details(self, *, has_idle: bool) -> list[str]:
         details: list[str] = []
@@ -128,11 +116,7 @@ class EmailAdapter(Adapter):
 
     async def run(self, link: AccountLink) -> None:
         """Receive mails, and find out about mails that may have been sent."""
-        confirming = asyncio.create_task(self._confirm_sent(link), name="palaver-email-sent")
-        try:
-            await self._receiver.run(link)
-        finally:
-            await cancel_tasks([confirming])
+        await run_together(self._receiver.run(link), self._confirm_sent(link))
 
     async def _confirm_sent(self, link: AccountLink) -> None:
         """Look for mails of ours in the Sent folder: at the start, and after each one that may have been sent."""
@@ -143,8 +127,8 @@ class EmailAdapter(Adapter):
                 try:
                     await self._look_for_sent(link)
                 except LeaseLost:
-                    return
-                except (PalaverError, ImapRefused) as error:
+                    raise
+                except PalaverError as error:
                     log.info("email_sent_folder_not_read", extra={"reason": str(error)})
             await self._uncertain.wait()
             self._uncertain.clear()
@@ -152,9 +136,9 @@ class EmailAdapter(Adapter):
 
     async def _look_for_sent(self, link: AccountLink) -> None:
         cursor = await link.load_cursor(SENT_CURSOR)
-        headers, following = await self._client.list_sent(cursor)
-        for raw_header in headers:
-            message_id = find_message_id(parse_header(raw_header))
+        raw_headers, following = await self._client.list_sent(cursor)
+        for raw_header in raw_headers:
+            message_id = headers.find_message_id(parse_header(raw_header))
             own = parse_own_id(message_id, self._settings.address) if message_id else None
             if message_id is not None and own is not None:
                 await link.confirm(own.key, message_id)
@@ -170,7 +154,7 @@ class EmailAdapter(Adapter):
 
     async def send(self, message: OutgoingMessage) -> str:
         """Send a mail to everybody in the chat; return its Message-ID."""
-        recipients = split_addresses(message.address.chat_id)
+        recipients = headers.split_addresses(message.address.chat_id)
         if recipients is None:
             raise TargetUnreachable(
                 say(
@@ -188,33 +172,33 @@ class EmailAdapter(Adapter):
             raise
         if refused:
             log.warning("email_recipients_refused", extra={"count": len(refused), "mail": head.message_id})
-        thread_id = find_thread_of(message.key, message.address)
+        thread_id = headers.find_thread_of(message.key, message.address)
         self._threads.remember(message.address.chat_id, thread_id, head)
         if self._settings.should_save_sent():
             self._copies.start(self._save_copy(mail))
         return head.message_id
 
-    async def _build(self, head: MailHead, message: OutgoingMessage) -> bytes:
+    async def _build(self, head: outbound.MailHead, message: OutgoingMessage) -> bytes:
         if message.file is None:
-            mail: EmailMessage = await asyncio.to_thread(build_mail, head, message.body)
+            mail = await asyncio.to_thread(outbound.build_mail, head, message.body)
         else:
-            mail = await asyncio.to_thread(build_file_mail, head, message.file, await _read_file(message.file))
+            mail = await asyncio.to_thread(outbound.build_file_mail, head, message.file, await _read_file(message.file))
         return await asyncio.to_thread(mail.as_bytes)
 
-    async def _make_head(self, message: OutgoingMessage, recipients: list[str]) -> MailHead:
+    async def _make_head(self, message: OutgoingMessage, recipients: list[str]) -> outbound.MailHead:
         address, own = message.address, self._settings.address
         parent = await self._find_parent(message, recipients)
         if parent is not None:
-            subject = make_reply_subject(parent.subject)
-            references = shorten_references([*parent.references, parent.message_id])
+            subject = outbound.make_reply_subject(parent.subject)
+            references = outbound.shorten_references([*parent.references, parent.message_id])
         elif address.thread_id is None:
-            subject = derive_subject(message.body, message.file)
-            references = (first,) if (first := make_first_part_id(message.key, address, own)) else ()
+            subject = outbound.derive_subject(message.body, message.file)
+            references = (first,) if (first := headers.make_first_part_id(message.key, address, own)) else ()
         else:
-            subject = make_reply_subject("")
+            subject = outbound.make_reply_subject("")
             references = (message.reply_to,) if message.reply_to else ()
-        return MailHead(
-            message_id=make_own_id(message.key, address, own),
+        return outbound.MailHead(
+            message_id=headers.make_own_id(message.key, address, own),
             sender=own,
             sender_name=self._settings.name,
             recipients=recipients,
@@ -225,7 +209,7 @@ class EmailAdapter(Adapter):
 
     async def _find_parent(self, message: OutgoingMessage, recipients: list[str]) -> ThreadState | None:
         """Return the mail that a message answers, or the last one of its thread; None if it begins a thread."""
-        chat_id, thread_id = message.address.chat_id, find_thread_of(message.key, message.address)
+        chat_id, thread_id = message.address.chat_id, headers.find_thread_of(message.key, message.address)
         last = self._threads.find(chat_id, thread_id)
         if message.reply_to is None:
             if last is not None or message.address.thread_id is None:
@@ -251,47 +235,42 @@ class EmailAdapter(Adapter):
         own_address = self._settings.address
         for raw_header in await self._find_headers(f".{thread_id}@{get_domain(own_address)}", is_sent=True):
             header = parse_header(raw_header)
-            message_id = find_message_id(header) or ""
+            message_id = headers.find_message_id(header) or ""
             own = parse_own_id(message_id, own_address)
             if own is not None and own.thread_id == thread_id and set(list_addresses(header, "to")) == set(people):
-                subject = decode_words(header.get("subject"), MAX_SUBJECT_CHARS)
-                return ThreadState(message_id, subject, tuple(list_references(header)))
+                subject = headers.decode_words(header.get("subject"), MAX_SUBJECT_CHARS)
+                return ThreadState(message_id, subject, tuple(headers.list_references(header)))
         return None
 
     async def _find_headers(self, id_text: str, *, is_sent: bool) -> list[bytes]:
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 return await self._client.find_headers(id_text, is_sent=is_sent)
-        except (PalaverError, ImapRefused, TimeoutError) as error:
+        except (PlatformError, TimeoutError) as error:
             log.info("email_thread_not_found", extra={"reason": str(error)})
             return []
 
     async def _save_copy(self, mail: bytes) -> None:
         try:
             await self._client.save_sent(mail)
-        except (PalaverError, ImapRefused) as error:  # the mail itself is sent
+        except PlatformError as error:  # the mail itself is sent
             log.warning("email_copy_not_saved", extra={"reason": str(error)})
 
 
 async def _read_file(file: OutgoingFile) -> bytes:
-    if file.size > MAX_FILE_BYTES:
-        raise SendRejected(
-            say(
-                "email.file_too_large",
-                "The file is larger than {limit} MB, which most mail servers refuse.",
-                limit=MAX_FILE_BYTES // 1_000_000,
-            )
-        )
     data = bytearray()
-    async with contextlib.aclosing(file.read()) as chunks:  # type: ignore[type-var]
-        async for chunk in chunks:
-            data += chunk
-            if len(data) > MAX_FILE_BYTES:
-                raise SendRejected(
-                    say(
-                        "email.file_too_large",
-                        "The file is larger than {limit} MB, which most mail servers refuse.",
-                        limit=MAX_FILE_BYTES // 1_000_000,
-                    )
-                )
-    return bytes(data)
+    if file.size <= MAX_FILE_BYTES:
+        async with contextlib.aclosing(file.read()) as chunks:  # type: ignore[type-var]
+            async for chunk in chunks:
+                data += chunk
+                if len(data) > MAX_FILE_BYTES:
+                    break
+            else:
+                return bytes(data)
+    raise SendRejected(
+        say(
+            "email.file_too_large",
+            "The file is larger than {limit} MB, which most mail servers refuse.",
+            limit=MAX_FILE_BYTES // 1_000_000,
+        )
+    )

@@ -28,7 +28,6 @@ from palaver.platforms.email.headers import MAX_HEADER_BYTES, clean_line
 from palaver.platforms.email.imap import (
     Folder,
     ImapConnection,
-    ImapRefused,
     describe_broken_connection,
     make_certificate_error,
     make_sign_in_outage,
@@ -75,16 +74,13 @@ class MailClient:
 
     async def _load_context(self) -> ssl.SSLContext:
         if self._context is None:
-            self._context = await asyncio.to_thread(self._make_context)  # it reads all certificates
+            try:  # in a thread: it reads all certificates
+                self._context = await asyncio.to_thread(ssl.create_default_context, cafile=self._settings.ca_file)
+            except OSError as error:
+                raise AccountRefused(
+                    say("email.ca_file_unreadable", "ca_file can't be read: {reason}.", reason=error.strerror or error)
+                ) from None
         return self._context
-
-    def _make_context(self) -> ssl.SSLContext:
-        try:
-            return ssl.create_default_context(cafile=self._settings.ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise AccountRefused(
-                say("email.ca_file_unreadable", "ca_file can't be read: {reason}.", reason=error.strerror or error)
-            ) from None
 
     @contextlib.asynccontextmanager
     async def _use_worker(self, folder: str) -> AsyncIterator[tuple[ImapConnection, Folder]]:
@@ -99,7 +95,7 @@ class MailClient:
     async def _wake_worker(self) -> ImapConnection:
         """Return the second connection, which knows all mails; a new one if the server has ended it meanwhile."""
         if self._worker is not None and self._worker.is_open:
-            with contextlib.suppress(ConnectionLost, ImapRefused):
+            with contextlib.suppress(ConnectionLost):
                 await self._worker.run("NOOP", b"NOOP", seconds=WAKE_SECONDS)
                 return self._worker
             await self._worker.close()
@@ -148,7 +144,7 @@ class MailClient:
         return self._sent_folder
 
     async def save_sent(self, mail: bytes) -> None:
-        """Put a copy of a mail into the folder of sent mails, if there is one. Raises ConnectionLost, ImapRefused."""
+        """Put a copy of a mail into the folder of sent mails, if there is one. Raises ConnectionLost."""
         folder = await self._find_sent_folder()
         if folder is not None:
             async with self._use_worker(self._settings.folder) as (worker, _):

@@ -41,7 +41,7 @@ _PLAIN_TEXT = re.compile(rb"[\x20-\x7e]*")
 _TEMPORARY = (b"UNAVAILABLE", b"INUSE", b"LIMIT", b"too many", b"try again", b"temporar", b"SERVERBUG")
 
 
-class ImapRefused(Exception):
+class ImapRefused(ConnectionLost):
     """The server has answered NO or BAD."""
 
     def __init__(self, command: str, answer: bytes) -> None:

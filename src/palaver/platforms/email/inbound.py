@@ -11,28 +11,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.email import headers
 from palaver.platforms.email.authentication import find_sender, verify_sender
 from palaver.platforms.email.body_text import cut_quotes, cut_text
-from palaver.platforms.email.headers import (
-    MAX_CHAT_PEOPLE,
-    MAX_NAME_CHARS,
-    MAX_SUBJECT_CHARS,
-    Mailbox,
-    MailHeader,
-    ThreadState,
-    decode_words,
-    find_ids,
-    find_thread,
-    get_mail_id,
-    is_automatic,
-    is_automatic_reply,
-    join_addresses,
-    list_references,
-    parse_header,
-    parse_mailboxes,
-    parse_own_id,
-    remove_tag,
-)
+from palaver.platforms.email.headers import MAX_CHAT_PEOPLE, Mailbox, MailHeader, ThreadState, decode_words
 from palaver.sessions.inbound import Inbound, InboundFile, RepliedMessage
 
 if TYPE_CHECKING:
@@ -65,66 +47,63 @@ class Envelope(ThreadState):
 
     @property
     def chat_id(self) -> str:
-        return join_addresses(self.people)
+        return headers.join_addresses(self.people)
 
 
 def read_envelope(raw_header: bytes, settings: EmailSettings) -> Envelope:
     """Read the header of a mail. Raises MailIgnored and SenderRefused."""
-    header = parse_header(raw_header)
-    message_id = get_mail_id(header, raw_header)
+    header = headers.parse_header(raw_header)
+    message_id = headers.get_mail_id(header, raw_header)
     sender = find_sender(header)
-    if parse_own_id(message_id, settings.address) or _is_own(sender.address, settings):
+    if headers.parse_own_id(message_id, settings.address) or _is_own(sender.address, settings):
         raise MailIgnored("It is our own mail.")
-    if is_automatic_reply(header):
+    if headers.is_automatic_reply(header):
         raise MailIgnored("A program has replied automatically.")
     if not settings.allow_unverified_senders:
         verify_sender(header, sender.address, settings.authserv_id)
-    recipients = list_addresses(header, "to"), list_addresses(header, "cc")
-    is_to_us = any(_is_own(each, settings) for each in recipients[0])
-    people = _choose_people(sender.address, recipients, settings)
-    replied = find_ids(header.get("in-reply-to")[:2000])
-    replied_is_own = any(parse_own_id(each, settings.address) for each in replied)
+    to = list_addresses(header, "to")
+    people = _choose_people(sender.address, {*to, *list_addresses(header, "cc")}, settings)
+    replied = headers.find_ids(header.get("in-reply-to")[:2000])
+    replied_is_own = any(headers.parse_own_id(each, settings.address) for each in replied)
     return Envelope(
         message_id=message_id,
         sender=sender,
         people=people,
-        is_addressed=len(people) == 1 or is_to_us or replied_is_own,
-        thread_id=find_thread(header, message_id, settings.address),
-        subject=decode_words(header.get("subject"), MAX_SUBJECT_CHARS),
-        references=tuple(list_references(header)),
-        is_from_bot=is_automatic(header, sender.address),
+        is_addressed=len(people) == 1 or replied_is_own or any(_is_own(each, settings) for each in to),
+        thread_id=headers.find_thread(header, message_id, settings.address),
+        subject=decode_words(header.get("subject"), headers.MAX_SUBJECT_CHARS),
+        references=tuple(headers.list_references(header)),
+        is_from_bot=headers.is_automatic(header, sender.address),
         replied_id=replied[0] if replied else None,
         replied_is_own=replied_is_own,
     )
 
 
 def _is_own(address: str, settings: EmailSettings) -> bool:
-    return address in settings.own_addresses or remove_tag(address) in settings.own_addresses
+    return address in settings.own_addresses or headers.remove_tag(address) in settings.own_addresses
 
 
 def list_addresses(header: MailHeader, name: str) -> list[str]:
     """Return the addresses of a field; those beside one that cannot be read are left out with it."""
-    return [each.address for value in header.get_all(name) for each in parse_mailboxes(value) or ()]
+    return [each.address for value in header.get_all(name) for each in headers.parse_mailboxes(value) or ()]
 
 
-def _choose_people(sender: str, recipients: Sequence[list[str]], settings: EmailSettings) -> frozenset[str]:
+def _choose_people(sender: str, recipients: set[str], settings: EmailSettings) -> frozenset[str]:
     """Return who gets the answer: everybody, if the mail was visibly sent to us, and to not too many.
 
     In a mail that we got as a blind copy, others do not know of us: only the sender gets an answer.
     """
-    everybody = {address for addresses in recipients for address in addresses}
-    others = frozenset(each for each in everybody if not _is_own(each, settings))
-    is_visible = len(others) < len(everybody)
-    if not is_visible or len(others | {sender}) > MAX_CHAT_PEOPLE:
-        return frozenset({sender})
-    return others | {sender}
+    others = {each for each in recipients if not _is_own(each, settings)}
+    is_visible = len(others) < len(recipients)
+    people = frozenset({sender, *others})
+    return people if is_visible and len(people) <= MAX_CHAT_PEOPLE else frozenset({sender})
 
 
 def make_inbound(
     envelope: Envelope, text: str, *, received_at: int, files: Sequence[InboundFile], settings: EmailSettings
 ) -> Inbound:
     content = cut_text(cut_quotes(text))
-    name = decode_words(envelope.sender.name, MAX_NAME_CHARS) or envelope.sender.address
+    name = decode_words(envelope.sender.name, headers.MAX_NAME_CHARS) or envelope.sender.address
     is_mentioned = envelope.is_group and settings.address in content.lower()
     source = SessionSource(
         Platform.EMAIL,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.errors import ConnectionLost, PalaverError
+from palaver.core.errors import PalaverError
 from palaver.gateway.intake import Intake
 from palaver.platforms.email.authentication import SenderRefused
 from palaver.platforms.email.body_text import MAX_TEXT_BYTES, MailParts, choose_parts, decode_text
@@ -83,8 +84,6 @@ class MailReceiver:
                     await self._receive_new(connection, intake, link)
                     link.report_connected()
                     await self._wait(connection, intake)
-        except ImapRefused as error:
-            raise ConnectionLost(str(error)) from None
         finally:
             await connection.close()
 
@@ -110,23 +109,25 @@ class MailReceiver:
     async def _receive_new(self, connection: ImapConnection, intake: Intake, link: AccountLink) -> None:
         if self._position.uid < self._position.recheck_until:
             await self._recheck(connection, intake, link)
-        last = self._position.uid
-        for uid in await connection.search(f"UID {last + 1}:*".encode()):
-            if uid > last:  # a server names the last mail even if there is no new one
-                await self._receive(connection, uid, intake, link)
-                link.report_connected()
+        await self._receive_found(connection, f"UID {self._position.uid + 1}:*", intake, link)
 
     async def _recheck(self, connection: ImapConnection, intake: Intake, link: AccountLink) -> None:
         """Read those mails again, after the numbers have changed, that may have come after the last one."""
-        first, last = self._position.uid + 1, self._position.recheck_until
+        last = self._position.recheck_until
         day = datetime.fromtimestamp(self._position.recheck_since, UTC) - timedelta(days=1)  # it has no time of day
-        criteria = f"UID {first}:{last} SINCE {day.day}-{_MONTHS[day.month - 1]}-{day.year}"
-        for uid in await connection.search(criteria.encode()):
-            if first <= uid <= last:
-                await self._receive(connection, uid, intake, link)
-                link.report_connected()
+        criteria = f"UID {self._position.uid + 1}:{last} SINCE {day.day}-{_MONTHS[day.month - 1]}-{day.year}"
+        await self._receive_found(connection, criteria, intake, link, last)
         self._position = replace(self._position, uid=last)
         await intake.save_cursor(Cursor(str(self._position)))
+
+    async def _receive_found(
+        self, connection: ImapConnection, criteria: str, intake: Intake, link: AccountLink, last: float = math.inf
+    ) -> None:
+        start = self._position.uid
+        for uid in await connection.search(criteria.encode()):
+            if start < uid <= last:  # a server names the last mail even if there is no new one
+                await self._receive(connection, uid, intake, link)
+                link.report_connected()
 
     async def _receive(self, connection: ImapConnection, uid: int, intake: Intake, link: AccountLink) -> None:
         data = await self._fetch_header(connection, uid, link)
@@ -170,7 +171,7 @@ class MailReceiver:
         """Read a mail; one that breaks the reader is passed over, so that it does not keep the others away."""
         try:
             return await self._read_mail(connection, uid, raw_header, received_at)
-        except (PalaverError, ImapRefused):
+        except PalaverError:
             raise
         except Exception:  # anyone can send us anything: whatever it breaks, later mails must be read
             log.exception("email_passed_over", extra={"uid": uid})

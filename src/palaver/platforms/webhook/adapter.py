@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -20,24 +19,22 @@ from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, Send
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage, WebhookRequest, WebhookResponse
+from palaver.delivery.model import Capabilities
 from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.platforms.common.failures import make_unreachable_error, parse_retry_after
 from palaver.platforms.common.http import NOT_SENT_ERRORS, HttpConnections
 from palaver.platforms.webhook.manifest import (
-    CAPABILITIES,
     SignatureRefused,
     WebhookSettings,
     read_key,
     sign_request,
     verify_request,
 )
-from palaver.sessions.inbound import Inbound, Outcome, Receipt
+from palaver.sessions.inbound import Inbound, Outcome
 
 if TYPE_CHECKING:
     from palaver.platforms.manifest import AccountPlace
 
-DEFAULT_CONVERSATION = "default"
-DEFAULT_USER_ID = "default"  # of the account without a name
 DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
 REQUEST_SECONDS = 30.0
 MAX_BODY_BYTES = 1024 * 1024
@@ -48,7 +45,7 @@ class WebhookPayload(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     text: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
-    conversation: str = Field(DEFAULT_CONVERSATION, min_length=1, max_length=100)  # a name, within this webhook only
+    conversation: str = Field("default", min_length=1, max_length=100)  # a name, within this webhook only
 
     @field_validator("conversation")
     @classmethod
@@ -56,20 +53,6 @@ class WebhookPayload(BaseModel):
         if not value.isprintable() or value != value.strip():
             raise ValueError("a conversation has a name without control characters, and without spaces around it")
         return value
-
-
-class PayloadRefused(Exception):
-    """The body is not what a webhook takes."""
-
-
-def parse_payload(body: bytes) -> WebhookPayload:
-    """Read a body. Raises PayloadRefused, which says what is wrong."""
-    try:
-        return WebhookPayload.model_validate_json(body)
-    except ValidationError as errors:
-        first: Any = errors.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise PayloadRefused(f"{where}: {first['msg']}" if where else str(first["msg"])) from None
 
 
 def find_error(status: int, retry_after: float | None, host: str) -> DeliveryError | None:
@@ -94,27 +77,21 @@ class WebhookAdapter(Adapter):
     """One webhook with its own secret, and with its own conversations."""
 
     platform = Platform.WEBHOOK
-    capabilities = CAPABILITIES
     max_webhook_bytes = MAX_BODY_BYTES
 
     def __init__(self, settings: WebhookSettings, place: AccountPlace) -> None:
         self.account = place.account
-        self.capabilities = replace(CAPABILITIES, key_lifetime=settings.key_lifetime)
+        self.capabilities = Capabilities(key_lifetime=timedelta(hours=settings.key_lifetime_hours))
         self._settings = settings
         self._webhook_url = place.webhook_url
         self._connections = HttpConnections(settings.host, REQUEST_SECONDS)
 
     async def probe(self) -> AccountInfo:
         """Say what people should know; there is nowhere to sign in."""
-        warnings = []
-        if not self._settings.is_encrypted_or_local:
-            warnings.append(
-                say(
-                    "webhook.answers_unencrypted",
-                    "Answers are sent without encryption. Use an address with https:// as url.",
-                )
-            )
-        return AccountInfo(name=self._webhook_url, warnings=tuple(warnings))
+        warning = say(
+            "webhook.answers_unencrypted", "Answers are sent without encryption. Use an address with https:// as url."
+        )
+        return AccountInfo(name=self._webhook_url, warnings=() if self._settings.is_encrypted_or_local else (warning,))
 
     async def run(self, link: AccountLink) -> None:
         """Be ready until canceled: requests come in through `handle_webhook`."""
@@ -129,23 +106,30 @@ class WebhookAdapter(Adapter):
             return _answer(413, error=f"A request has at most {MAX_BODY_BYTES} bytes.")
         try:
             message_id = verify_request(self._get_key(), request.headers, request.body, time.time())
-            payload = await asyncio.to_thread(parse_payload, request.body)
+            payload = await asyncio.to_thread(WebhookPayload.model_validate_json, request.body)
         except SignatureRefused as error:
             return _answer(401, error=str(error))
-        except PayloadRefused as error:
-            return _answer(422, error=str(error))
+        except ValidationError as errors:
+            first = errors.errors(include_url=False, include_input=False, include_context=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            return _answer(422, error=f"{where}: {first['msg']}" if where else first["msg"])
         # The caller names a conversation of its own, never another caller's.
         source = SessionSource(
             Platform.WEBHOOK,
             payload.conversation,
             chat_name=payload.conversation,
             chat_type=ChatType.DM,
-            user_id=self.account or DEFAULT_USER_ID,
+            user_id=self.account or "default",
             user_name=self._settings.user_name,
             account=self.account,
         )
         receipt = await link.accept(Inbound(source=source, content=payload.text, message_id=message_id))
-        return _answer_receipt(receipt, payload.conversation)
+        retry_after, status = None, 202
+        if receipt.outcome is Outcome.REJECTED:
+            retry_after = (receipt.facts or {}).get("retry_after")  # of a refusal that ends by itself
+            status = 403 if retry_after is None else 429
+        fields = {"outcome": receipt.outcome.value, "conversation": payload.conversation, "reply": receipt.reply}
+        return _answer(status, retry_after=retry_after, **fields)
 
     async def send(self, message: OutgoingMessage) -> str | None:
         """Send a message to the address in the settings; without one, people read it in the conversation."""
@@ -204,11 +188,3 @@ def _answer(status: int, *, retry_after: int | None = None, **fields: Any) -> We
         media_type="application/json",
         retry_after=retry_after,
     )
-
-
-def _answer_receipt(receipt: Receipt, conversation: str) -> WebhookResponse:
-    fields: dict[str, Any] = {"outcome": receipt.outcome.value, "conversation": conversation, "reply": receipt.reply}
-    if receipt.outcome is not Outcome.REJECTED:
-        return _answer(202, **fields)
-    retry_after = (receipt.facts or {}).get("retry_after")  # of a refusal that ends by itself
-    return _answer(403 if retry_after is None else 429, retry_after=retry_after, **fields)

@@ -12,8 +12,7 @@ import binascii
 import hashlib
 import hmac
 import re
-from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
@@ -21,15 +20,12 @@ from pydantic import Field, SecretStr, field_validator
 from palaver.core.http_url import is_http_url
 from palaver.core.source import Platform
 from palaver.core.texts import say
-from palaver.delivery.model import Capabilities
 from palaver.people.model import is_loopback
 from palaver.platforms.common.settings import check_text
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-CAPABILITIES: Final = Capabilities()
 
 ID_HEADER = "webhook-id"
 TIMESTAMP_HEADER = "webhook-timestamp"
@@ -159,16 +155,11 @@ class WebhookSettings(AccountSettings):
         """Whether other people on the network can't read the answers."""
         return self.url is None or urlsplit(self.url).scheme == "https" or is_loopback(self.host)
 
-    @property
-    def key_lifetime(self) -> timedelta:
-        return timedelta(hours=self.key_lifetime_hours)
-
 
 MANIFEST = PlatformManifest(
     platform=Platform.WEBHOOK,
     settings=WebhookSettings,
     create="palaver.platforms.webhook.adapter:WebhookAdapter",
-    capabilities=CAPABILITIES,
     extra="webhook",
     modules=("httpx2",),
     environment={"WEBHOOK_SECRET": "secret", "WEBHOOK_URL": "url"},
