@@ -17,7 +17,7 @@ from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput
 from palaver.core.source import Platform
 from palaver.platforms.signal import adapter as adapter_module, client as client_module
 from palaver.platforms.signal.client import SignalProcess
-from palaver.platforms.signal.receiver import MAX_REMEMBERED, MAX_REMEMBERED_CHARS, Memory, Spool, SpoolPosition
+from palaver.platforms.signal.receiver import MAX_REMEMBERED, MAX_REMEMBERED_CHARS, Memory, Spool
 from palaver.sessions.delivery import Address
 from palaver.sessions.inbound import MessageEdited
 from palaver.testing import MemoryInbox, MemoryLink
@@ -192,12 +192,13 @@ async def test_old_files_of_signal_cli_are_deleted_from_our_own_folder(server: S
         time = (datetime.now(UTC) - timedelta(days=days)).timestamp()
         os.utime(folder / name, (time, time))
     spool = Spool(server.folder / "account" / "spool")
-    descriptor, begin = spool.create_file(SpoolPosition(0, 0)), SpoolPosition(1, 0)
+    descriptor = spool.create_file()
     os.write(descriptor, b"a message with a file\n")
     os.close(descriptor)
-    adapter._prune_attachments(spool, begin)
+    adapter._prune_attachments(spool)
     assert sorted(path.name for path in folder.iterdir()) == ["new", "old"]  # the message is not stored yet
-    adapter._prune_attachments(spool, SpoolPosition(begin.number, spool.measure_size(begin.number)))
+    assert spool.read_lines()
+    adapter._prune_attachments(spool)
     assert [path.name for path in folder.iterdir()] == ["new"]
 
 
@@ -325,7 +326,7 @@ async def test_a_stop_that_is_canceled_is_finished_when_the_adapter_is_closed(
 
 async def test_a_signal_cli_of_a_dead_process_is_ended_first(server: SignalServer, make_adapter: MakeAdapter) -> None:
     folder = server.folder / "account"
-    descriptor = Spool(folder / "spool").create_file(SpoolPosition(0, 0))
+    descriptor = Spool(folder / "spool").create_file()
     leftover = await asyncio.create_subprocess_exec("sleep", "60", stdout=descriptor)
     os.close(descriptor)
     (folder / "signal-cli.pid").write_text(str(leftover.pid))
@@ -338,7 +339,7 @@ async def test_only_the_process_that_writes_into_the_spool_is_killed(
 ) -> None:
     adapter = make_adapter(timing=replace(QUICK_POLLS, leftover=0, leftover_kill=0))
     folder = server.folder / "account"
-    descriptor = Spool(folder / "spool").create_file(SpoolPosition(0, 0))
+    descriptor = Spool(folder / "spool").create_file()
     stranger = await asyncio.create_subprocess_exec("sleep", "60")
     try:
         (folder / "signal-cli.pid").write_text(str(stranger.pid))  # the number was given to another process

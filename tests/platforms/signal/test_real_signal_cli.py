@@ -24,7 +24,7 @@ from palaver.platforms.signal.adapter import SignalAdapter
 from palaver.platforms.signal.inbound import EventParser, build_target
 from palaver.platforms.signal.linking import read_account
 from palaver.platforms.signal.manifest import SignalSettings
-from palaver.platforms.signal.receiver import Spool, SpoolPosition
+from palaver.platforms.signal.receiver import Spool
 from palaver.sessions.delivery import Address
 from palaver.testing import MemoryInbox, MemoryLink
 
@@ -224,9 +224,7 @@ async def check_a_killed_gateway(account: Account) -> None:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             assert await gateway.stdout.readline() == b"connected\n"
             await account.world.call("say", text="Into the spool")
-            while b"Into the spool" not in spool.read(  # noqa: ASYNC110  (another process)
-                SpoolPosition(spool.list_numbers()[-1], 0), 100_000
-            ):
+            while not any(b"Into the spool" in line.content for line in spool.read_lines()):  # noqa: ASYNC110  (another process)
                 await asyncio.sleep(0.05)
     finally:
         gateway.kill()

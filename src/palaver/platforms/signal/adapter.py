@@ -88,6 +88,7 @@ class SignalAdapter(Adapter):
         self._settings = settings
         self._timing = timing or SignalTiming()
         self._folder = place.folder
+        self._pid_file = place.folder / "signal-cli.pid"
         self._config_folder = Path(settings.config_folder or place.folder / "signal-cli").expanduser()
         self._state: AdapterState | None = None
         self._own: LinkedAccount | None = None
@@ -117,17 +118,15 @@ class SignalAdapter(Adapter):
             program = await asyncio.to_thread(find_program, self._settings.program)
             account = await self._find_account(program, link)
             self._own = account
-            spool = Spool(self._folder / "spool")
+            spool = Spool(self._folder / "spool", SpoolPosition.parse(await link.load_cursor()))
             await self._end_leftovers(spool)
             await asyncio.to_thread(spool.delete_empty)
-            position = SpoolPosition.parse(await link.load_cursor())
-            await asyncio.to_thread(self._prune_attachments, spool, position)
+            await asyncio.to_thread(self._prune_attachments, spool)
             await asyncio.to_thread(self._check_disk)
             state = await self._load_state()
             self._receiver = Receiver(
                 account,
                 spool,
-                position,
                 state,
                 self._open_attachment,
                 answers_everybody=(self._settings.chats or ("all" if account.is_primary else "self")) == "all",
@@ -193,15 +192,10 @@ class SignalAdapter(Adapter):
         account = ["-a", self._settings.account] if self._settings.account else []
         return shlex.join([self._settings.program, "--config", str(self._config_folder), *account])
 
-    @property
-    def _pid_file(self) -> Path:
-        return self._folder / "signal-cli.pid"
-
     @asynccontextmanager
     async def _run_process(self, program: str, account: LinkedAccount, spool: Spool) -> AsyncIterator[SignalProcess]:
         """Run signal-cli with a new file of the spool."""
-        receiver = self._get_receiver()
-        descriptor = spool.create_file(receiver.position)
+        descriptor = spool.create_file()
         arguments = [program, "--config", str(self._config_folder), "--output", "json", "-a", account.name]
         process = await SignalProcess.start(arguments, descriptor, self._pid_file)
         self._process = self._last_process = process
@@ -233,7 +227,7 @@ class SignalAdapter(Adapter):
                     checking.result()
                 if self._is_refused:
                     raise AccountRefused(REGISTER_AGAIN if account.is_primary else LINK_AGAIN)
-                if spool.measure_size(receiver.position.number) > MAX_SPOOL_BYTES:
+                if spool.measure_size(spool.position.number) > MAX_SPOOL_BYTES:
                     await intake.wait_until_stored()
                     return
                 is_busy = clock() < busy_until or intake.is_busy
@@ -316,14 +310,14 @@ class SignalAdapter(Adapter):
             while chunk := await asyncio.to_thread(file.read, FILE_CHUNK_BYTES):
                 yield chunk
 
-    def _prune_attachments(self, spool: Spool, position: SpoolPosition) -> None:
+    def _prune_attachments(self, spool: Spool) -> None:
         """Delete old files that signal-cli has downloaded, in a folder of ours: signal-cli never deletes them.
 
         As long as a message is not stored, its files are needed.
         """
         shutil.rmtree(self._folder / "outgoing", ignore_errors=True)
         folder = self._config_folder / "attachments"
-        if self._settings.config_folder is not None or not folder.is_dir() or spool.has_more(position):
+        if self._settings.config_folder is not None or not folder.is_dir() or spool.has_more():
             return
         oldest = (datetime.now(UTC) - ATTACHMENT_LIFETIME).timestamp()
         for path in folder.iterdir():
@@ -338,18 +332,22 @@ class SignalAdapter(Adapter):
     async def send(self, message: OutgoingMessage) -> str:
         parameters = self._build_target(message.address)
         if message.reply_to is not None:
-            text = self._receiver.texts.get(message.reply_to, "") if self._receiver else ""
-            parameters |= build_quote(parse_message_id(message.reply_to), text)
+            quoted = self._receiver.texts.get(message.reply_to, "") if self._receiver else ""
+            parameters |= build_quote(parse_message_id(message.reply_to), quoted)
         if message.file is None:
             body = MessageBody.from_json(message.body)
-            return self._remember_sent(
-                await self._deliver("send", parameters | body.build_parameters(), key=message.key), body.text
-            )
-        async with self._store_file(message.file) as path:
-            parameters["attachments"] = [str(path)]
-            return self._remember_sent(
-                await self._deliver("send", parameters, key=message.key, seconds=UPLOAD_SECONDS), message.file.name
-            )
+            result = await self._deliver("send", parameters | body.build_parameters(), key=message.key)
+            text = body.text
+        else:
+            async with self._store_file(message.file) as path:
+                parameters["attachments"] = [str(path)]
+                result = await self._deliver("send", parameters, key=message.key, seconds=UPLOAD_SECONDS)
+            text = message.file.name
+        receiver = self._get_receiver()
+        message_id = MessageRef(receiver.own_aci, int(result["timestamp"])).id
+        receiver.sent_ids.remember(message_id, "")
+        receiver.texts.remember(message_id, text)
+        return message_id
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
         """Replace the text of a message; apps accept only some edits of each."""
@@ -401,13 +399,6 @@ class SignalAdapter(Adapter):
             return build_target(address)
         # Without a notification, the phone would show an answer among the notes as if it was read already.
         return {"recipient": [own.number or own.aci], "notifySelf": True} if notifies_self else {"noteToSelf": True}
-
-    def _remember_sent(self, result: Mapping[str, Any], text: str) -> str:
-        receiver = self._get_receiver()
-        message_id = MessageRef(receiver.own_aci, int(result["timestamp"])).id
-        receiver.sent_ids.remember(message_id, "")
-        receiver.texts.remember(message_id, text)
-        return message_id
 
     def _get_receiver(self) -> Receiver:
         assert self._receiver is not None  # noqa: S101  (set by `run`, before there is a process)

@@ -9,20 +9,13 @@ import logging
 import os
 import re
 import threading
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.recent_entries import RecentEntries
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, accept_updates, parse_json_object
-from palaver.platforms.signal.inbound import (
-    JSON,
-    EventParser,
-    MessageRef,
-    OpenFile,
-    read_sender_name,
-)
+from palaver.platforms.signal.inbound import JSON, EventParser, MessageRef, OpenFile, read_sender_name
 from palaver.platforms.signal.outbound import MAX_QUOTE_CHARS
 from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, MessageEdited
 
@@ -38,6 +31,9 @@ log = logging.getLogger(__name__)
 
 READ_BYTES: Final = 256 * 1024
 MAX_LINE_BYTES: Final = 4 * 1024 * 1024  # a longer one is passed over
+MAX_REVISIONS: Final = 500
+MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
+MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: only as much of a text as a quote shows is needed
 _FILE_NAME: Final = re.compile(r"([0-9]{1,18})\.jsonl")
 
 
@@ -57,8 +53,10 @@ class SpoolPosition(NamedTuple):
         return cls(int(number), int(offset))
 
 
-@dataclass(frozen=True, slots=True)
-class SpoolLine:
+SPOOL_START: Final = SpoolPosition(0, 0)
+
+
+class SpoolLine(NamedTuple):
     """A complete line, and the position after it."""
 
     content: bytes
@@ -66,13 +64,17 @@ class SpoolLine:
 
 
 class Spool:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    """The files of an account, which are written and read one after the other."""
 
-    def create_file(self, after: SpoolPosition) -> int:
+    def __init__(self, folder: Path, position: SpoolPosition = SPOOL_START) -> None:
+        self._folder = folder
+        self.position = position  # up to which it was read; not all of it may be stored yet
+        self._is_passing_over = False  # a line that is too long
+
+    def create_file(self) -> int:
         """Create the next file; return its descriptor, locked for the process that inherits it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number = max([*self.list_numbers(), after.number]) + 1
+        number = max([*self.list_numbers(), self.position.number]) + 1
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(self._get_path(number), flags, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,11 +108,12 @@ class Spool:
         finally:
             os.close(descriptor)
 
-    def has_more(self, position: SpoolPosition) -> bool:
-        """Return whether there is something after a position."""
-        later = [number for number in self.list_numbers() if number >= position.number]
-        read_sizes = {position.number: position.offset}
-        return any(self.measure_size(number) > read_sizes.get(number, 0) for number in later)
+    def has_more(self) -> bool:
+        """Return whether there is something that was not read."""
+        number, offset = self.position
+        return self.measure_size(number) > offset or any(
+            self.measure_size(each) for each in self.list_numbers() if each > number
+        )
 
     def is_written_by(self, pid: int) -> bool:
         """Whether a file is the standard output of a process; where that can't be known, every process may be it."""
@@ -122,14 +125,6 @@ class Spool:
                 if self._get_path(number).samefile(folder / str(pid) / "fd" / "1"):
                     return True
         return False
-
-    def read(self, position: SpoolPosition, size: int) -> bytes:
-        try:
-            with self._get_path(position.number).open("rb") as file:
-                file.seek(position.offset)
-                return file.read(size)
-        except FileNotFoundError:
-            return b""
 
     def delete_before(self, number: int) -> None:
         """Delete the files before one from which everything is stored."""
@@ -146,14 +141,7 @@ class Spool:
     def _get_path(self, number: int) -> Path:
         return self._folder / f"{number}.jsonl"
 
-
-class SpoolReader:
-    """Reads the files of a spool one after the other."""
-
-    def __init__(self, spool: Spool, position: SpoolPosition) -> None:
-        self._spool = spool
-        self.position = position
-        self._is_passing_over = False  # a line that is too long
+    # ---- reading ---------------------------------------------------------------------------------------------
 
     def read_lines(self) -> list[SpoolLine]:
         """Return the next complete lines; nothing if there are none yet."""
@@ -165,9 +153,9 @@ class SpoolReader:
     def _read_on(self) -> tuple[list[SpoolLine], bool]:
         """Return the next complete lines of this file, and whether anything was read or passed over."""
         start = self.position
-        data = self._spool.read(start, READ_BYTES)
+        data = self._read(READ_BYTES)
         if b"\n" not in data and len(data) >= READ_BYTES:
-            data = self._spool.read(start, MAX_LINE_BYTES)
+            data = self._read(MAX_LINE_BYTES)
         *contents, rest = data.split(b"\n")
         lines: list[SpoolLine] = []
         for content in contents:
@@ -182,15 +170,23 @@ class SpoolReader:
             self._advance(len(rest))
         return lines, self.position != start
 
+    def _read(self, size: int) -> bytes:
+        try:
+            with self._get_path(self.position.number).open("rb") as file:
+                file.seek(self.position.offset)
+                return file.read(size)
+        except FileNotFoundError:
+            return b""
+
     def _advance(self, size: int) -> None:
         self.position = self.position._replace(offset=self.position.offset + size)
 
     def _go_to_next_file(self) -> bool:
         """Go on with the next file if nothing more can come in this one; True if there is more to read."""
-        later = [number for number in self._spool.list_numbers() if number > self.position.number]
-        if not later or self._spool.has_writer(self.position.number):
+        later = [number for number in self.list_numbers() if number > self.position.number]
+        if not later or self.has_writer(self.position.number):
             return False
-        rest = self._spool.read(self.position, MAX_LINE_BYTES)
+        rest = self._read(MAX_LINE_BYTES)
         if b"\n" in rest:
             return True  # its writer has written this before it ended
         if rest:
@@ -200,23 +196,17 @@ class SpoolReader:
         return True
 
 
-MAX_REVISIONS: Final = 500
-MAX_REMEMBERED: Final = 1000  # names, texts, messages of ours
-MAX_REMEMBERED_CHARS: Final = MAX_QUOTE_CHARS  # of each: only as much of a text as a quote shows is needed
-UNTRUSTED_ERROR: Final = "UntrustedIdentityException"
-
-
 class AdapterState:
     """The file of one account. What it holds is lost without harm, if it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._changing = threading.Lock()  # edits of ours are noted in another thread than those of people
-        self._originals: RecentEntries[MessageRef, int] = RecentEntries(
-            MAX_REVISIONS
-        )  # of revisions: time of the first
+        self._originals: RecentEntries[MessageRef, int] = RecentEntries(MAX_REVISIONS)  # revision → time of the first
         self.connected_at: datetime | None = None
-        fields = _read(path)
+        fields: dict[str, Any] = {}
+        with contextlib.suppress(OSError):
+            fields = parse_json_object(path.read_bytes()) or {}
         with contextlib.suppress(TypeError, ValueError):
             for author, original, revision in fields.get("revisions") or ():
                 self._originals.remember(MessageRef(str(author), int(revision)), int(original))
@@ -258,13 +248,6 @@ class AdapterState:
         new.replace(self._path)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return parse_json_object(path.read_bytes()) or {}
-    except OSError:
-        return {}
-
-
 class Memory(RecentEntries[str, str]):
     """The beginnings of the last values by key."""
 
@@ -282,7 +265,6 @@ class Receiver:
         self,
         account: LinkedAccount,
         spool: Spool,
-        position: SpoolPosition,
         state: AdapterState,
         open_file: OpenFile,
         *,
@@ -290,7 +272,6 @@ class Receiver:
     ) -> None:
         self.own_aci = account.aci
         self._spool = spool
-        self._reader = SpoolReader(spool, position)
         self._state = state
         self._names = Memory()
         self._parser = EventParser(
@@ -303,14 +284,9 @@ class Receiver:
         self.texts = Memory()  # of messages, by id: for quotes
         self.sent_ids = Memory()  # of messages of ours: their echo is no message
 
-    @property
-    def position(self) -> SpoolPosition:
-        """The place up to which it was read; not all of it may be stored yet."""
-        return self._reader.position
-
     async def read(self, intake: Intake) -> bool:
         """Read what is there; return whether there was something. Raises what `accept` raises."""
-        lines = self._reader.read_lines()
+        lines = self._spool.read_lines()
         unsaved: SpoolPosition | None = None
         for line in lines:
             updates = self._parse(line)
@@ -361,7 +337,7 @@ def _log_error(event: JSON) -> None:
     if not error:
         return
     kind = str(error.get("type"))
-    if kind == UNTRUSTED_ERROR:
+    if kind == "UntrustedIdentityException":
         log.warning(
             "signal_sender_untrusted",
             extra={"hint": "Their safety number has changed: signal-cli keeps the message until you trust them."},
