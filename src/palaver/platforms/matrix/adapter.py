@@ -17,12 +17,7 @@ from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.platforms.common.failures import RequestError, RequestFailed, make_repeatable
 from palaver.platforms.matrix import outbound
-from palaver.platforms.matrix.client import (
-    MatrixClient,
-    RequestRefused,
-    to_delivery_error,
-    to_platform_error,
-)
+from palaver.platforms.matrix.client import MatrixClient, RequestRefused, to_delivery_error, to_platform_error
 from palaver.platforms.matrix.inbound import FileReference, Reader, RoomDirectory, read_object, read_text
 from palaver.platforms.matrix.manifest import CAPABILITIES, MAX_FILE_BYTES, TYPING_SECONDS, MatrixSettings
 from palaver.platforms.matrix.receiver import OWN_TRANSACTION_PREFIX, Receiver
@@ -30,7 +25,6 @@ from palaver.platforms.matrix.sign_in import sign_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
-    from pathlib import Path
 
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.matrix.encryption import RoomEncryption
@@ -48,7 +42,7 @@ class MatrixAdapter(Adapter):
     def __init__(self, settings: MatrixSettings, place: AccountPlace) -> None:
         self.account = place.account
         self._settings = settings
-        self._folder: Path = place.folder
+        self._folder = place.folder
         self._client = MatrixClient(settings.homeserver)
         self._rooms = RoomDirectory()
         self._is_signed_in = False
@@ -266,14 +260,13 @@ class MatrixAdapter(Adapter):
         """Upload a file, once for all attempts to send it, and return where it is."""
         if (known := self._uploads.get(key)) is not None:
             return known
-        location: dict[str, Any]
         if is_encrypted:
             from palaver.platforms.matrix.encryption import encrypt_file
 
             keys: dict[str, Any] = {}
             chunks = encrypt_file(file.read(), keys)
             url = await self._client.upload(chunks, size=file.size, media_type="application/octet-stream", name="file")
-            location = {"file": {**keys, "url": url}}
+            location: dict[str, Any] = {"file": {**keys, "url": url}}
         else:
             url = await self._client.upload(file.read(), size=file.size, media_type=file.media_type, name=file.name)
             location = {"url": url}

@@ -134,10 +134,6 @@ class MatrixClient:
             body["device_id"] = device_id
         return await self.request("POST", f"{API}/login", body=body)
 
-    async def fetch_own_account(self) -> Mapping[str, Any]:
-        """Return the user and the device that the access token belongs to."""
-        return await self.request("GET", f"{API}/account/whoami")
-
     async def fetch_display_name(self) -> str | None:
         try:
             answer = await self.request("GET", f"{API}/profile/{_quote(self.user_id)}/displayname")

@@ -73,21 +73,17 @@ class RoomEncryption:
         has_keys = False
         for event in read_events(sync.get("to_device")):
             if event.get("type") == "m.room.encrypted" and read_object(event, "content"):
-                has_keys |= self._receive_key(event)
+                try:
+                    parsed = ToDeviceEvent.parse_event(event)
+                    has_keys |= parsed is not None and self._machine.handle_to_device_event(parsed) is not None
+                except Exception as error:  # noqa: BLE001  (strangers can send us anything, and it must not stop the account)
+                    log.warning("matrix_key_not_valid", extra={"error": type(error).__name__})
         changed = read_object(sync, "device_lists").get("changed")
         if isinstance(changed, list):
             self._machine.add_changed_users(self._machine.tracked_users.intersection(changed))
         count = read_object(sync, "device_one_time_keys_count").get("signed_curve25519")
         self._machine.uploaded_key_count = count if isinstance(count, int) else 0
         return has_keys
-
-    def _receive_key(self, event: JsonObject) -> bool:
-        try:
-            parsed = ToDeviceEvent.parse_event(event)
-            return parsed is not None and self._machine.handle_to_device_event(parsed) is not None
-        except Exception as error:  # noqa: BLE001  (strangers can send us anything, and it must not stop the account)
-            log.warning("matrix_key_not_valid", extra={"error": type(error).__name__})
-            return False
 
     def forget_members(self, room_id: str) -> None:
         """Make sure that the next message uses a new key, shared with those who are members then."""
@@ -172,11 +168,7 @@ class RoomEncryption:
                 )
             except (EncryptionError, LocalProtocolError) as error:
                 raise SendRetryable(
-                    say(
-                        "matrix.not_encrypted",
-                        "The message could not be encrypted: {reason}",
-                        reason=error,
-                    )
+                    say("matrix.not_encrypted", "The message could not be encrypted: {reason}", reason=error)
                 ) from error
         if "m.relates_to" in content:  # homeservers group threads and edits by it
             encrypted["m.relates_to"] = content["m.relates_to"]
@@ -285,11 +277,7 @@ async def _upload_keys(client: MatrixClient, keys: Mapping[str, SigningKey], pas
     body: dict[str, Any] = {}
     for usage in USAGES:
         public = keys[usage].public
-        key: dict[str, Any] = {
-            "user_id": client.user_id,
-            "usage": [usage],
-            "keys": {f"ed25519:{public}": public},
-        }
+        key: dict[str, Any] = {"user_id": client.user_id, "usage": [usage], "keys": {f"ed25519:{public}": public}}
         body[f"{usage}_key"] = key if usage == "master" else keys["master"].sign(client.user_id, key)
     path = f"{API}/keys/device_signing/upload"
     try:

@@ -84,13 +84,6 @@ class Room:
         """Return the display name of a member, or the first part of the user id."""
         return self.member_names.get(user_id) or user_id.removeprefix("@").partition(":")[0]
 
-    def apply_summary(self, summary: object) -> None:
-        """Take over the member counts; the server leaves out what has not changed."""
-        fields = read_object(summary)
-        for name, attribute in (("m.joined_member_count", "joined_count"), ("m.invited_member_count", "invited_count")):
-            if isinstance(count := fields.get(name), int):
-                setattr(self, attribute, count)
-
     def apply_state(self, event: JsonObject) -> None:
         """Take over a state event; other events say nothing about the room."""
         if "state_key" not in event:
@@ -112,39 +105,32 @@ class Room:
                     self.member_names[user_id] = name
 
 
-class RoomDirectory:
+class RoomDirectory(dict[str, Room]):
+    """The rooms that a sync has contained, by their ids."""
+
     def __init__(self) -> None:
-        self._rooms: dict[str, Room] = {}
+        super().__init__()
         self._direct: frozenset[str] = frozenset()
-
-    def get(self, room_id: str) -> Room | None:
-        """Return a room; None if no sync has contained it."""
-        return self._rooms.get(room_id)
-
-    def get_or_add(self, room_id: str) -> Room:
-        """Return a room, a new one if it is not known."""
-        if room_id not in self._rooms:
-            self._rooms[room_id] = Room(room_id, is_marked_direct=room_id in self._direct)
-        return self._rooms[room_id]
-
-    def remove(self, room_id: str) -> None:
-        self._rooms.pop(room_id, None)
 
     def apply_account_data(self, sync: JsonObject) -> None:
         """Read which rooms are marked as direct chats."""
         for event in read_events(sync.get("account_data")):
             if event.get("type") == "m.direct":
                 lists = read_object(event, "content").values()
-                self._direct = frozenset(room for rooms in lists if isinstance(rooms, list) for room in map(str, rooms))
-                for room in self._rooms.values():
+                self._direct = frozenset(str(room) for rooms in lists if isinstance(rooms, list) for room in rooms)
+                for room in self.values():
                     room.is_marked_direct = room.room_id in self._direct
 
     def apply_joined(self, room_id: str, joined: JsonObject) -> Room:
         """Take over the state before the timeline of a room, and its member counts."""
-        room = self.get_or_add(room_id)
+        room = self.setdefault(room_id, Room(room_id, is_marked_direct=room_id in self._direct))
         for event in read_events(joined.get("state")):
             room.apply_state(event)
-        room.apply_summary(joined.get("summary"))
+        summary = read_object(joined, "summary")  # the server leaves out what has not changed
+        if isinstance(count := summary.get("m.joined_member_count"), int):
+            room.joined_count = count
+        if isinstance(count := summary.get("m.invited_member_count"), int):
+            room.invited_count = count
         return room
 
 
@@ -212,16 +198,15 @@ def read_event(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str,
     update: AnyUpdate | None = None
     match event.get("type"):
         case "m.room.member":
-            return _read_member(event, room, reader)
+            update = _read_member(event, room, reader)
         case "m.room.tombstone":
-            replacement = read_text(read_object(event, "content").get("replacement_room"))
-            return ChatMoved(source=build_source(room), new_chat_id=replacement) if replacement else None
+            if replacement := read_text(read_object(event, "content").get("replacement_room")):
+                update = ChatMoved(source=build_source(room), new_chat_id=replacement)
         case _ if sender == reader.own_user_id:
             pass
         case "m.room.message" | "m.sticker":
             is_edit = _get_relation(event).get("rel_type") == "m.replace"
-            read = _read_edit if is_edit else _read_message
-            update = read(event, room, reader, seen)
+            update = (_read_edit if is_edit else _read_message)(event, room, reader, seen)
         case "m.room.redaction":
             update = _read_redaction(event, room, seen)
         case "m.reaction":

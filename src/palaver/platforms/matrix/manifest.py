@@ -41,8 +41,6 @@ _CHECK_USER_ID = check_text(
     say("matrix.bad_user_id", "this is not a Matrix user id; write it like @palaver:matrix.org"),
 )
 _CHECK_TOKEN = check_text(r"\S+", say("matrix.bad_token", "an access token is one word without spaces; copy it again"))
-
-
 _HOMESERVER_CHECKS = (
     check_text(
         is_http_url,
@@ -83,17 +81,11 @@ class MatrixSettings(AccountSettings):
     def _check_sign_in(self) -> Self:
         if self.access_token is None and self.password is None:
             raise ValueError(
-                say(
-                    "matrix.credentials_missing",
-                    "set access_token (or MATRIX_ACCESS_TOKEN), or user_id and password",
-                )
+                say("matrix.credentials_missing", "set access_token (or MATRIX_ACCESS_TOKEN), or user_id and password")
             )
         if self.access_token is None and self.user_id is None:
             raise ValueError(
-                say(
-                    "matrix.user_id_missing",
-                    "signing in with a password needs user_id (or MATRIX_USER_ID) too",
-                )
+                say("matrix.user_id_missing", "signing in with a password needs user_id (or MATRIX_USER_ID) too")
             )
         return self
 

@@ -47,30 +47,9 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import AccountLink
     from palaver.platforms.matrix.encryption import RoomEncryption
 
-TIMELINE_LIMIT = 100  # events of one room in one sync; more of them make a gap
-
-_STATE_TYPES = [
-    "m.room.name",
-    "m.room.topic",
-    "m.room.canonical_alias",
-    "m.room.encryption",
-    "m.room.tombstone",
-    "m.room.member",
-]
-_EVENT_TYPES = [
-    *_STATE_TYPES,
-    "m.room.message",
-    "m.room.encrypted",
-    "m.sticker",
-    "m.reaction",
-    "m.room.redaction",
-]
-_NOTHING: dict[str, Any] = {"not_types": ["*"]}
-
-EVENT_FILTER: dict[str, Any] = {"types": _EVENT_TYPES, "lazy_load_members": True}
-
 log = logging.getLogger(__name__)
 
+TIMELINE_LIMIT = 100  # events of one room in one sync; more of them make a gap
 OWN_TRANSACTION_PREFIX = "x-"  # of events that are no delivery: edits, reactions, these notices
 MAX_GAP_EVENTS = 5_000  # that are fetched for one room; older ones of a longer gap are left out
 MAX_EVENTS_BEFORE_JOIN = 500  # that are searched for our invitation
@@ -82,6 +61,12 @@ MAX_RATE_LIMIT_SECONDS = 60.0
 KEY_GRACE_SECONDS = 20.0  # keys often arrive shortly after the message
 KEY_WAIT_SECONDS = 7 * 24 * 3600.0
 WAITING = "waiting"  # the name of the cursor that lists the events without a key
+
+_ROOM_STATES = ("name", "topic", "canonical_alias", "encryption", "tombstone", "member")
+_STATE_TYPES = [f"m.room.{name}" for name in _ROOM_STATES]
+_EVENT_TYPES = [*_STATE_TYPES, "m.room.message", "m.room.encrypted", "m.sticker", "m.reaction", "m.room.redaction"]
+_NOTHING: dict[str, Any] = {"not_types": ["*"]}
+EVENT_FILTER: dict[str, Any] = {"types": _EVENT_TYPES, "lazy_load_members": True}
 
 CANNOT_READ_ROOM = say(
     "matrix.cannot_read_room",
@@ -235,7 +220,7 @@ class Receiver:
         for room_id, left in read_object(batch, "rooms", "leave").items():
             if (room := self._rooms.get(room_id)) is not None:
                 updates += await self._read_timeline(room, read_events(read_object(left).get("timeline")))
-                self._rooms.remove(room_id)
+                self._rooms.pop(room_id, None)
         cursor = None if next_position == position else Cursor(next_position)
         await self._accept_updates(intake, updates, waiting, cursor)
         self._join_invited(batch)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from palaver.core.errors import AccountRefused
 from palaver.core.files import write_file_atomically
 from palaver.core.texts import say
-from palaver.platforms.matrix.client import MatrixClient, RequestRefused
+from palaver.platforms.matrix.client import API, MatrixClient, RequestRefused
 from palaver.platforms.matrix.inbound import read_text
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ async def sign_in(client: MatrixClient, settings: MatrixSettings, folder: Path) 
 
 
 async def _check_token(client: MatrixClient, settings: MatrixSettings) -> None:
-    answer = await client.fetch_own_account()
+    answer = await client.request("GET", f"{API}/account/whoami")  # the user and the device that the token belongs to
     user_id = read_text(answer.get("user_id")) or ""
     if settings.user_id is not None and settings.user_id != user_id:
         raise AccountRefused(

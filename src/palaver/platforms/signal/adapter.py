@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import shlex
 import shutil
@@ -247,7 +248,7 @@ class SignalAdapter(Adapter):
         await process.connect(self._timing.start, self._timing.connect_poll)
         is_accepted = False
         seconds = self._timing.first_answer
-        for number in range(1_000_000_000):
+        for number in itertools.count():
             await asyncio.to_thread(self._check_disk)
             try:
                 if not is_accepted or number % PINGS_PER_SERVER_CHECK == 0:

@@ -36,6 +36,7 @@ from palaver.core.texts import say
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
+log = logging.getLogger(__name__)
 
 USER_ERROR: Final = -1
 UNTRUSTED_KEY_ERROR: Final = -4
@@ -79,11 +80,7 @@ _SETUP_PROBLEMS: Final = (
     ),
     (
         re.compile(r"UnsupportedClassVersionError|class file version"),
-        say(
-            "signal.java_too_old",
-            "The Java on this machine is too old for this signal-cli. {fix}",
-            fix=INSTALL_STEP,
-        ),
+        say("signal.java_too_old", "The Java on this machine is too old for this signal-cli. {fix}", fix=INSTALL_STEP),
     ),
 )
 _UNKNOWN_CHAT: Final = re.compile(
@@ -91,8 +88,6 @@ _UNKNOWN_CHAT: Final = re.compile(
 )
 _UNRESOLVED: Final = re.compile(r"UnknownHost|UnresolvedAddress|NoRouteToHost|ConnectException|Name or service")
 _PRIVATE: Final = re.compile(r"\+[0-9]{5,}|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[A-Za-z0-9+/]{40,}=*")
-
-log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 60.0
 VERSION_SECONDS: Final = 45.0
@@ -122,6 +117,10 @@ class RpcError(Exception):
         response = (error.get("data") or {}).get("response") or {}
         self.results: Sequence[Mapping[str, Any]] = response.get("results") or ()
         super().__init__(f"signal-cli answered with error {self.code}")  # its text may name people
+
+
+class RequestNotSent(ConnectionLost):
+    """signal-cli has certainly not received the request."""
 
 
 def hide_people(text: str) -> str:
@@ -170,13 +169,8 @@ def _make_other_error(error: RpcError) -> DeliveryError:
     if is_unauthorized(error.message):
         return SendRetryable(say("signal.device_refused", "Signal refuses this device right now."))
     if error.code == USER_ERROR or error.code in INVALID_REQUEST_CODES:
-        return SendRejected(
-            say(
-                "signal.message_refused",
-                "signal-cli refuses the message: {reason}",
-                reason=hide_people(error.message),
-            )
-        )
+        reason = hide_people(error.message)
+        return SendRejected(say("signal.message_refused", "signal-cli refuses the message: {reason}", reason=reason))
     return SendUncertain(
         say(
             "signal.failed_while_sending",
@@ -191,11 +185,8 @@ def _make_rate_limit_error(results: Sequence[Mapping[str, Any]], command: str) -
     if token is None:
         seconds = max((float(each.get("retryAfterSeconds") or 0) for each in results), default=0.0)
         wait = min(seconds or RATE_LIMIT_SECONDS, MAX_RATE_LIMIT_SECONDS)
-        return SendRetryable(
-            say("signal.rate_limited", "Signal asks to send more slowly."),
-            retry_after=wait,
-            whole_account=True,
-        )
+        text = say("signal.rate_limited", "Signal asks to send more slowly.")
+        return SendRetryable(text, retry_after=wait, whole_account=True)
     return SendRetryable(
         say(
             "signal.captcha",
@@ -232,10 +223,6 @@ def make_exit_error(output: str, code: int | None, *, is_primary: bool = False) 
 def find_setup_error(output: str) -> AccountRefused | None:
     """Return what is wrong with the installation of signal-cli; None if nothing is."""
     return next((AccountRefused(problem) for sign, problem in _SETUP_PROBLEMS if sign.search(output)), None)
-
-
-class RequestNotSent(ConnectionLost):
-    """signal-cli has certainly not received the request."""
 
 
 def find_program(program: str) -> str:
@@ -363,24 +350,20 @@ class SignalProcess:
         """Start signal-cli with a file of the spool as its output; the descriptor is closed here."""
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="palaver-signal-"))  # only we may enter it
         options = ["daemon", "--socket", str(folder / SOCKET_NAME), "--receive-mode", "on-connection"]
-        try:
-            process = await start_program(
-                [*arguments, *options, "--ignore-stories"], stdout=descriptor, stderr=asyncio.subprocess.PIPE
-            )
-        except BaseException:  # also when it is canceled: nothing is left behind
-            await asyncio.to_thread(shutil.rmtree, folder)
-            raise
-        finally:
-            os.close(descriptor)
-        try:
+        async with contextlib.AsyncExitStack() as cleanup:  # also when it is canceled: nothing is left behind
+            cleanup.push_async_callback(asyncio.to_thread, shutil.rmtree, folder, ignore_errors=True)
+            try:
+                process = await start_program(
+                    [*arguments, *options, "--ignore-stories"], stdout=descriptor, stderr=asyncio.subprocess.PIPE
+                )
+            finally:
+                os.close(descriptor)
+            cleanup.push_async_callback(stop_process, process)
             await asyncio.to_thread(pid_file.write_text, str(process.pid))
             guard_arguments = ["sh", "-c", GUARD_SCRIPT, str(process.pid), str(folder)]
             guard = await start_program(guard_arguments, stdin=asyncio.subprocess.PIPE)
-        except BaseException:  # also when it is canceled: no process is left running
-            await stop_process(process)
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            raise
-        return cls(process, guard, folder)
+            cleanup.pop_all()
+            return cls(process, guard, folder)
 
     async def connect(self, seconds: float, poll_seconds: float) -> None:
         """Connect to signal-cli as soon as it listens: from then on it receives. Returns also if it has ended."""
@@ -469,11 +452,10 @@ class SignalProcess:
     async def _read_answers(self, reader: asyncio.StreamReader) -> None:
         """Pass answers on until signal-cli closes the connection; messages are in the spool, too."""
         try:
-            async for line in _iterate_lines(reader):
-                with contextlib.suppress(ValueError, AttributeError):
-                    self._handle_answer(json.loads(line))
-        except OSError:
-            pass
+            with contextlib.suppress(OSError):
+                async for line in _iterate_lines(reader):
+                    with contextlib.suppress(ValueError, AttributeError):
+                        self._handle_answer(json.loads(line))
         finally:
             for answer in self._answers.values():
                 if not answer.done():

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+log = logging.getLogger(__name__)
+
 PRIMARY_DEVICE_ID = 1
 
 # Signal's server changes, and then older versions no longer receive all messages.
@@ -27,9 +29,6 @@ OLDEST_RECEIVING_VERSION: Final = (0, 14, 5)
 OLDEST_RECEIVING_DATE: Final = "June 2026"
 LINK_LIFETIME: Final = timedelta(days=30)  # a linked device that is not connected for so long is removed
 IDLE_WARNING: Final = timedelta(days=20)
-
-log = logging.getLogger(__name__)
-
 CODE_SECONDS: Final = 60.0  # Signal closes the connection that a code belongs to after about so long
 MAX_CODE_SECONDS: Final = 120.0  # if signal-cli does not notice; the phone may have scanned it at the last moment
 MAX_CODES: Final = 15  # then the owner does not seem to wait for one, and each costs a start of signal-cli
@@ -155,8 +154,7 @@ def is_outdated(version: str) -> bool:
 def _describe_device(account: LinkedAccount, devices: Sequence[Mapping[str, Any]]) -> str:
     if account.is_primary:
         return say("signal.registered_number", "Registered number")
-    own = next((each for each in devices if each.get("id") == account.device_id), {})
-    created = _read_time(own.get("createdTimestamp"))
+    created = _read_time(devices, account.device_id, "createdTimestamp")
     number = str(account.device_id)
     if created is None:
         return say("signal.linked_device", "Linked device {id}", id=number)
@@ -165,7 +163,6 @@ def _describe_device(account: LinkedAccount, devices: Sequence[Mapping[str, Any]
 
 def _describe_idleness(devices: Sequence[Mapping[str, Any]], connected_at: datetime | None, now: datetime) -> list[str]:
     warnings: list[str] = []
-    days = LINK_LIFETIME.days
     if connected_at is not None and now - connected_at > IDLE_WARNING:
         warnings.append(
             say(
@@ -173,11 +170,10 @@ def _describe_idleness(devices: Sequence[Mapping[str, Any]], connected_at: datet
                 "This device was last connected {days} days ago. Signal removes a linked device that is not"
                 " connected for {limit} days.",
                 days=(now - connected_at).days,
-                limit=days,
+                limit=LINK_LIFETIME.days,
             )
         )
-    phone = next((each for each in devices if each.get("id") == 1), {})
-    seen = _read_time(phone.get("lastSeenTimestamp"))
+    seen = _read_time(devices, PRIMARY_DEVICE_ID, "lastSeenTimestamp")
     if seen is not None and now - seen > IDLE_WARNING:
         warnings.append(
             say(
@@ -190,7 +186,8 @@ def _describe_idleness(devices: Sequence[Mapping[str, Any]], connected_at: datet
     return warnings
 
 
-def _read_time(milliseconds: object) -> datetime | None:
+def _read_time(devices: Sequence[Mapping[str, Any]], device_id: int, name: str) -> datetime | None:
+    milliseconds = next((each.get(name) for each in devices if each.get("id") == device_id), None)
     if not isinstance(milliseconds, int) or milliseconds <= 0:
         return None
     return datetime.fromtimestamp(milliseconds / 1000, UTC)

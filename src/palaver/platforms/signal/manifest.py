@@ -10,6 +10,7 @@ from pydantic import field_validator
 from palaver.core.source import Platform
 from palaver.core.texts import say
 from palaver.delivery.model import Capabilities, LengthUnit, Pace
+from palaver.platforms.common.settings import check_text
 from palaver.platforms.manifest import AccountSettings, PlatformManifest
 
 MAX_MESSAGE_BYTES: Final = 2000  # of UTF-8; apps move the rest into a text file
@@ -37,25 +38,29 @@ _NUMBER = re.compile(r"\+[1-9][0-9]{6,14}")
 _MAX_DEVICE_NAME_CHARS = 50
 
 
+_CHECK_PATH = check_text(
+    str.strip, say("signal.path_empty", "This path is empty. Leave the setting out to use its default."), clean=str
+)
+_CHECK_DEVICE_NAME = check_text(
+    lambda name: 0 < len(name) <= _MAX_DEVICE_NAME_CHARS,
+    say("signal.bad_device_name", "The device name needs 1 to {limit} characters.", limit=_MAX_DEVICE_NAME_CHARS),
+)
+
+
 class SignalSettings(AccountSettings):
     """One account. Nothing has to be set: without a linked account, a code to link one is shown."""
 
-    program: Annotated[str, "The path of signal-cli, or its name on the PATH."] = "signal-cli"
-    config_folder: Annotated[str | None, "Where signal-cli keeps the account; empty: a folder of Palaver."] = None
+    program: Annotated[str, _CHECK_PATH, "The path of signal-cli, or its name on the PATH."] = "signal-cli"
+    config_folder: Annotated[
+        Annotated[str, _CHECK_PATH] | None, "Where signal-cli keeps the account; empty: a folder of Palaver."
+    ] = None
     account: Annotated[str | None, "The phone number, needed only if the folder has several accounts."] = None
     # Without it: "self" for a linked device, whose account is usually that of a person, and "all" for a number that was
     # registered for the agent.
     chats: Annotated[
         Literal["self", "all"] | None, "Answer only your messages to yourself, or everyone whom the rules allow."
     ] = None
-    device_name: Annotated[str, "How Palaver is called in the list of linked devices."] = "Palaver"
-
-    @field_validator("program", "config_folder")
-    @classmethod
-    def _check_path(cls, value: str | None) -> str | None:
-        if value is not None and not value.strip():
-            raise ValueError(say("signal.path_empty", "This path is empty. Leave the setting out to use its default."))
-        return value
+    device_name: Annotated[str, _CHECK_DEVICE_NAME, "How Palaver is called in the list of linked devices."] = "Palaver"
 
     @field_validator("account", mode="before")
     @classmethod
@@ -72,19 +77,6 @@ class SignalSettings(AccountSettings):
                 value=repr(value),
             )
         )
-
-    @field_validator("device_name")
-    @classmethod
-    def _check_device_name(cls, value: str) -> str:
-        if not value.strip() or len(value) > _MAX_DEVICE_NAME_CHARS:
-            raise ValueError(
-                say(
-                    "signal.bad_device_name",
-                    "The device name needs 1 to {limit} characters.",
-                    limit=_MAX_DEVICE_NAME_CHARS,
-                )
-            )
-        return value.strip()
 
 
 MANIFEST = PlatformManifest(
