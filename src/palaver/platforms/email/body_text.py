@@ -1,6 +1,10 @@
-"""Turns the parts of a mail into text: chooses and decodes them. Pure.
+"""Turns the parts of a mail into text: chooses and decodes them, and cuts the quoted mail off a reply. Pure.
 
 Sizes are bounded before anything is decoded. Nothing here takes more than time in proportion to the text.
+
+Cut off is what follows a line such as "On Monday Ada wrote:", the header block of Outlook, or "Original message", and
+quoted lines at the end. If the person has written between quoted lines, everything stays: the answers make no sense
+without the questions.
 """
 
 from __future__ import annotations
@@ -9,8 +13,7 @@ import base64
 import binascii
 import quopri
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.media.documents.html_text import Tag, iterate_tokens
 from palaver.platforms.email.imap_parsing import MimeGroup, MimePart, decode_charset
@@ -18,7 +21,16 @@ from palaver.platforms.email.imap_parsing import MimeGroup, MimePart, decode_cha
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MAX_TEXT_BYTES = 256 * 1024  # of one part of the text, encoded
+MAX_TEXT_PARTS = 5
+MAX_TEXT_CHARS = 100_000
+MAX_FILES = 50
+MAX_LINE_BYTES = 100_000  # that is kept until its end comes
+MIN_PLAIN_BYTES = 3  # a plain text that is shorter is empty: the HTML beside it has the text
+MAX_ATTRIBUTION_CHARS = 400
+MAX_ATTRIBUTION_LINES = 3
 
+_BASE64_SIGNS = re.compile(rb"[^A-Za-z0-9+/]+")
 _SPACES = re.compile(r"[ \t\n\r\f\xa0]+")
 _SKIPPED_TAGS = {"script", "style", "title", "head", "noscript", "template"}
 _BLOCK_TAGS = {
@@ -26,6 +38,33 @@ _BLOCK_TAGS = {
     *("h1", "h2", "h3", "h4", "h5", "h6"),
 }
 _PARAGRAPH_TAGS = {"p", "blockquote", "pre", "hr", "h1", "h2", "h3", "h4", "h5", "h6"}
+# The first word and a later word of a line that introduces a quote: "On …, Ada wrote:".
+_ATTRIBUTIONS: Final = (
+    ("on ", "wrote"),
+    ("am ", "schrieb"),
+    ("le ", "écrit"),
+    ("il ", "ha scritto"),
+    ("el ", "escribió"),
+    ("op ", "schreef"),
+    ("em ", "escreveu"),
+)
+_HEADER_NAMES: Final = (
+    (("from:",), ("sent:", "date:", "to:", "subject:")),
+    (("von:",), ("gesendet:", "datum:", "an:", "betreff:")),
+    (("de :", "de:"), ("envoyé :", "envoyé:", "date :", "date:", "à :", "à:", "objet :", "objet:")),
+    (("da:",), ("inviato:", "data:", "a:", "oggetto:")),
+    (("van:",), ("verzonden:", "datum:", "aan:", "onderwerp:")),
+)
+_SEPARATORS: Final = (
+    "original message",
+    "ursprüngliche nachricht",
+    "originalnachricht",
+    "weitergeleitete nachricht",
+    "message d'origine",
+    "message d’origine",
+    "mensaje original",
+    "messaggio originale",
+)
 
 
 def read_html(html: str) -> str:
@@ -109,20 +148,9 @@ class _TextWriter:
         return "\n".join(self._lines).strip()
 
 
-MAX_TEXT_BYTES = 256 * 1024  # of one part of the text, encoded
-MAX_TEXT_PARTS = 5
-MAX_TEXT_CHARS = 100_000
-MAX_FILES = 50
-MAX_LINE_BYTES = 100_000  # that is kept until its end comes
-MIN_PLAIN_BYTES = 3  # a plain text that is shorter is empty: the HTML beside it has the text
-
-_BASE64_SIGNS = re.compile(rb"[^A-Za-z0-9+/]+")
-
-
-@dataclass(slots=True)
-class MailParts:
-    texts: list[MimePart] = field(default_factory=list)  # to read one after the other
-    files: list[MimePart] = field(default_factory=list)
+class MailParts(NamedTuple):
+    texts: list[MimePart]  # to read one after the other
+    files: list[MimePart]
 
 
 def choose_parts(structure: MimePart | MimeGroup) -> MailParts:
@@ -211,44 +239,6 @@ def cut_text(text: str) -> str:
     return f"{text[:MAX_TEXT_CHARS]}\n\n[The mail is longer; the rest was left out.]"
 
 
-# Cuts the quoted mail off a reply. Pure, and takes time in proportion to the text.
-#
-# Cut off is what follows a line such as "On Monday Ada wrote:", the header block of Outlook, or "Original message",
-# and quoted lines at the end. If the person has written between quoted lines, everything stays: the answers make no
-# sense without the questions.
-
-MAX_ATTRIBUTION_CHARS = 400
-MAX_ATTRIBUTION_LINES = 3
-
-# The first word and a later word of a line that introduces a quote: "On …, Ada wrote:".
-_ATTRIBUTIONS: Final = (
-    ("on ", "wrote"),
-    ("am ", "schrieb"),
-    ("le ", "écrit"),
-    ("il ", "ha scritto"),
-    ("el ", "escribió"),
-    ("op ", "schreef"),
-    ("em ", "escreveu"),
-)
-_HEADER_NAMES: Final = (
-    (("from:",), ("sent:", "date:", "to:", "subject:")),
-    (("von:",), ("gesendet:", "datum:", "an:", "betreff:")),
-    (("de :", "de:"), ("envoyé :", "envoyé:", "date :", "date:", "à :", "à:", "objet :", "objet:")),
-    (("da:",), ("inviato:", "data:", "a:", "oggetto:")),
-    (("van:",), ("verzonden:", "datum:", "aan:", "onderwerp:")),
-)
-_SEPARATORS: Final = (
-    "original message",
-    "ursprüngliche nachricht",
-    "originalnachricht",
-    "weitergeleitete nachricht",
-    "message d'origine",
-    "message d’origine",
-    "mensaje original",
-    "messaggio originale",
-)
-
-
 def cut_quotes(text: str) -> str:
     """Return what the person has written in this mail."""
     lines = [line.rstrip() for line in text.split("\n")]
@@ -262,9 +252,7 @@ def cut_quotes(text: str) -> str:
 def _find_quote(lines: list[str]) -> int | None:
     """Return the number of the first line that belongs to a quoted mail."""
     for number, line in enumerate(lines):
-        if not line:
-            continue
-        if _is_separator(line) or _is_header_block(lines, number) or _is_attribution(lines, number):
+        if line and (_is_separator(line) or _is_header_block(lines, number) or _is_attribution(lines, number)):
             return number
     end = len(lines)
     while end and (not lines[end - 1] or lines[end - 1].startswith(">")):

@@ -215,7 +215,8 @@ class MailClient:
                     error=type(error).__name__,
                 )
             ) from None
-        await _quit(smtp)
+        with contextlib.closing(smtp):
+            await _quit(smtp)
 
     async def _open_smtp(self) -> aiosmtplib.SMTP:
         settings = self._settings
@@ -231,11 +232,10 @@ class MailClient:
             local_hostname="[127.0.0.1]",  # as mail programs do: the mail server need not know the name of this machine
             timeout=SMTP_COMMAND_SECONDS,
         )
-        try:
+        with contextlib.ExitStack() as cleanup:  # also when it is canceled: no connection is left open
+            cleanup.callback(smtp.close)
             await smtp.connect(timeout=SMTP_CONNECT_SECONDS)
-        except BaseException:  # also when it is canceled: no connection is left open
-            smtp.close()
-            raise
+            cleanup.pop_all()
         return smtp
 
     async def send_mail(self, recipients: Sequence[str], mail: bytes, *, attempt: int) -> list[str]:
@@ -244,13 +244,10 @@ class MailClient:
             smtp = await self._open_smtp()
         except (aiosmtplib.SMTPException, OSError, ValueError, PlatformError) as error:  # nothing was sent
             raise _make_connect_error(error, self._settings.smtp_host) from None
-        try:
+        with contextlib.closing(smtp):
             refused = await self._name_recipients(smtp, recipients, attempt)
             await self._send_data(smtp, mail)
-        except BaseException:  # also when it is canceled: no connection is left open
-            smtp.close()
-            raise
-        await _quit(smtp)
+            await _quit(smtp)
         return refused
 
     async def _name_recipients(self, smtp: aiosmtplib.SMTP, recipients: Sequence[str], attempt: int) -> list[str]:
@@ -303,7 +300,6 @@ class MailClient:
 async def _quit(smtp: aiosmtplib.SMTP) -> None:
     with contextlib.suppress(aiosmtplib.SMTPException, OSError):
         await smtp.quit(timeout=1.0)
-    smtp.close()
 
 
 def _make_connect_error(error: Exception, host: str) -> DeliveryError:

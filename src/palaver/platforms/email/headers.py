@@ -1,4 +1,4 @@
-"""Reads the header of a mail: fields, encoded words, message ids, and why a mail counts as automatic. Pure.
+"""Reads the header of a mail: fields, encoded words, addresses, why a mail counts as automatic, its conversation. Pure.
 
 Senders write what they like: every size is bounded, and control characters become spaces. An address is an identity, so
 whatever is not plainly one address is none: quoted local parts, control characters, two senders. Takes time in
@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.errors import HeaderParseError
 from email.header import decode_header
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from palaver.core.recent_entries import RecentEntries
@@ -28,8 +29,14 @@ MAX_NAME_CHARS = 100
 MAX_FILE_NAME_CHARS = 200
 MAX_ID_CHARS = 250
 MAX_REFERENCES = 50  # of a header that are read: the first ones and the last ones
+MAX_ADDRESS_CHARS = 254
+MAX_LIST_CHARS = 20_000  # of a header that is read
+MAX_CHAT_PEOPLE = 20  # that a mail of ours is sent to
+MAX_ENTRIES = 2000  # of the cache of threads
+ADDRESS_SEPARATOR = ","
 
 _FIELD = re.compile(r"([!-9;-~]{1,100})[ \t]*:(.*)", re.DOTALL)
+_FOLD = re.compile(r"\n(?=[ \t])")  # a field goes on in the next line
 _MESSAGE_ID = re.compile(rf"<([^<>\s\x00-\x1f\x7f-\x9f]{{1,{MAX_ID_CHARS}}})>")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _EXTENDED_VALUE = re.compile(r"([\w.:-]{0,40})'[\w-]{0,20}'(.*)", re.DOTALL)
@@ -39,15 +46,14 @@ _AUTOMATIC_NAMES = re.compile(
     re.IGNORECASE,
 )
 
-MAX_ADDRESS_CHARS = 254
-MAX_LIST_CHARS = 20_000  # of a header that is read
-
 # A dot-atom of RFC 5322, also with characters beyond ASCII; without quotes, spaces, commas and angle brackets.
 _LOCAL_PART = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*")
 _DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9][a-z0-9-]{0,62})*")
 _TOKEN = re.compile(r'"(?P<quoted>(?:[^"\\]|\\.?)*+)"?|<[^>]*+>?|[^\s"(),:;<>\\]++|(?P<sign>\S)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
 _COMMENT_SIGN = re.compile(r"\\.|[()]", re.DOTALL)
+_OWN_ID = re.compile(r"palaver\.([A-Za-z0-9_.-]{1,60})\.([0-9a-f]{16})@(.{1,200})")
+_SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _ASCII_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
@@ -74,17 +80,9 @@ def parse_header(data: bytes) -> MailHeader:
     text = _decode_bytes(data).replace("\r\n", "\n")
     is_whole = len(data) < MAX_HEADER_BYTES and "\r" not in text
     text, _, rest = text.replace("\r", "\n").partition("\n\n")
-    lines: list[list[str]] = []
-    for line in text.split("\n"):
-        if line[:1] in {" ", "\t"}:
-            if lines:
-                lines[-1].append(line)
-        elif len(lines) < MAX_FIELDS:
-            lines.append([line])
-        else:
-            is_whole = False
-            break
-    matches = [match for parts in lines if (match := _FIELD.fullmatch("".join(parts)))]
+    lines = _FOLD.sub("", text).split("\n")
+    is_whole = is_whole and len(lines) <= MAX_FIELDS
+    matches = [match for line in lines[:MAX_FIELDS] if (match := _FIELD.fullmatch(line))]
     fields = tuple((match[1].lower(), match[2].strip()) for match in matches)
     return MailHeader(fields, is_whole and not rest.strip("\n"))
 
@@ -261,8 +259,6 @@ def find_comment_end(text: str, position: int) -> int | None:
     return None
 
 
-# Finds the conversation of a mail, and makes the ids of our own mails. Pure.
-#
 # A conversation is a thread among the same people. The chat is their addresses, and the thread is a short name for
 # its first mail. Each of our mails carries that name in its Message-ID, so a reply to it finds its thread, even if
 # the mail program of a person keeps nothing but the id of the mail that it replies to.
@@ -272,17 +268,8 @@ def find_comment_end(text: str, position: int) -> int | None:
 # Always true: the same message has the same Message-ID in every attempt, and nothing but its address and key decides
 # it.
 
-MAX_CHAT_PEOPLE = 20  # that a mail of ours is sent to
-ADDRESS_SEPARATOR = ","
 
-_OWN_ID = re.compile(r"palaver\.([A-Za-z0-9_.-]{1,60})\.([0-9a-f]{16})@(.{1,200})")
-_SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-
-MAX_ENTRIES = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class OwnId:
+class OwnId(NamedTuple):
     """The parts of the Message-ID of a mail of ours."""
 
     key: str
