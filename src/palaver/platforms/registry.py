@@ -105,21 +105,14 @@ def configure_account(
         wrong = [name for name in names if name.isidentifier()]  # another one may be a secret
         path = (*entry.settings_path, *wrong[:1])
         return _refuse(entry, hide_values(join_texts(" ", problems), secrets), secrets, path)
-    placeholder = next(
-        (name for name, text in _iterate_secrets(account_settings) if _PLACEHOLDER.fullmatch(text)), None
-    )
+    own_secrets = tuple(_iterate_secrets(account_settings))
+    placeholder = next((name for name, text in own_secrets if _PLACEHOLDER.fullmatch(text)), None)
     if placeholder is not None:
-        key, path = _name_source(placeholder, entry, manifest, variables), (*entry.settings_path, placeholder)
-        return _refuse(
-            entry,
-            say(
-                "platform.placeholder_replace_real_one",
-                "{key} is a placeholder. Replace it with the real one.",
-                key=key,
-            ),
-            secrets,
-            path,
+        key = _name_source(placeholder, entry, manifest, variables)
+        problem = say(
+            "platform.placeholder_replace_real_one", "{key} is a placeholder. Replace it with the real one.", key=key
         )
+        return _refuse(entry, problem, secrets, (*entry.settings_path, placeholder))
     place = AccountPlace(
         account=entry.name,
         folder=settings.home / FOLDER / (f"{entry.platform}@{entry.name}" if entry.name else str(entry.platform)),
@@ -129,13 +122,12 @@ def configure_account(
     async def create() -> Adapter:
         return await _create_adapter(manifest, account_settings, place)
 
-    own_secrets = tuple({*secrets, *(text for _, text in _iterate_secrets(account_settings))})
     return ConfiguredAccount(
         platform=entry.platform,
         account=entry.name,
         create=create,
         capabilities=manifest.capabilities,
-        secrets=own_secrets,
+        secrets=tuple({*secrets, *(text for _, text in own_secrets)}),
         fingerprint=_compute_fingerprint(values, place),
     )
 

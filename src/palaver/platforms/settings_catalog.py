@@ -58,26 +58,28 @@ class InstalledPlatforms:
         return manifest is not None and setting in manifest.terminal_only
 
     def find_variable(self, path: SettingPath) -> str | None:
-        if len(path) != 4 or path[0] != "platforms" or path[2] != "settings":
-            return None
-        manifest = self._manifests.get(path[1])
-        if manifest is None:
-            return None
-        names = (name for name, setting in manifest.environment.items() if setting == path[3])
-        return next((name for name in names if self._environ.get(name, "").strip()), None)
+        match path:
+            case ("platforms", platform, "settings", setting) if (
+                manifest := self._manifests.get(platform)
+            ) is not None:
+                names = (name for name, each in manifest.environment.items() if each == setting)
+                return next((name for name in names if self._environ.get(name, "").strip()), None)
+        return None
 
     def find_problems(
         self, before: Settings, after: Settings, changed: Collection[SettingPath]
     ) -> Sequence[SettingProblem]:
         platforms = {path[1] for path in changed if path[0] == "platforms" and len(path) > 2}
-        known = {account.problem for account in self._list_accounts(before)} if platforms else set()
+        if not platforms:
+            return []
+        known = {account.problem for account in self._list_accounts(before)}
         return [
             SettingProblem(
                 path=account.problem_path or ("platforms", str(account.platform)),
                 text=account.problem,
                 is_sentence=True,
             )
-            for account in (self._list_accounts(after) if platforms else ())
+            for account in self._list_accounts(after)
             if account.platform in platforms and account.problem is not None and account.problem not in known
         ]
 

@@ -89,7 +89,7 @@ async def test_dying_in_the_middle_of_new_numbers_answers_nothing_old(
     async with connect_adapter(make_adapter(), inbox):
         pass
     position = Position.from_text(inbox.cursors[""])
-    inbox.cursors[""] = str(replace(position, uid=501))  # it died after the first of them
+    inbox.cursors[""] = str(position._replace(uid=501))  # it died after the first of them
     async with connect_adapter(make_adapter(), inbox):
         await server.say("new")
         await wait_for_texts(inbox, "first", "new")

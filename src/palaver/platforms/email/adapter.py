@@ -138,9 +138,8 @@ class EmailAdapter(Adapter):
         cursor = await link.load_cursor(SENT_CURSOR)
         raw_headers, following = await self._client.list_sent(cursor)
         for raw_header in raw_headers:
-            message_id = headers.find_message_id(parse_header(raw_header))
-            own = parse_own_id(message_id, self._settings.address) if message_id else None
-            if message_id is not None and own is not None:
+            message_id = headers.find_message_id(parse_header(raw_header)) or ""
+            if (own := parse_own_id(message_id, self._settings.address)) is not None:
                 await link.confirm(own.key, message_id)
         if following is not None and following != cursor:
             await link.save_cursor(Cursor(following, SENT_CURSOR))

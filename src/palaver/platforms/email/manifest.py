@@ -6,7 +6,7 @@ import re
 from pathlib import Path  # noqa: TC003  (read at run time)
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from palaver.core.http_url import is_host_name
 from palaver.core.source import Platform
@@ -39,34 +39,20 @@ def _split_list(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-def _check_address(problem: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if (address := normalize_address(text.strip())) is None:
-            raise ValueError(problem)
-        return address
-
-    return AfterValidator(check)
+def _clean_address(text: str) -> str:
+    return normalize_address(text.strip()) or ""
 
 
-_Address = Annotated[
-    str,
-    _check_address(say("email.bad_address", "this is not an e-mail address; write it like palaver@example.org")),
-]
-_Alias = Annotated[
-    str, _check_address(say("email.bad_alias", "each alias is an e-mail address, such as help@example.org"))
-]
+_BAD_ADDRESS = say("email.bad_address", "this is not an e-mail address; write it like palaver@example.org")
+_BAD_ALIAS = say("email.bad_alias", "each alias is an e-mail address, such as help@example.org")
+_Address = Annotated[str, check_text(".+", _BAD_ADDRESS, clean=_clean_address)]
+_Alias = Annotated[str, check_text(".+", _BAD_ALIAS, clean=_clean_address)]
+_EMPTY_PASSWORD = say("email.password_empty", "the password is empty; most providers want an app password here")
+_BROKEN_PASSWORD = say("email.password_has_line_break", "the password contains a line break; copy it again")
 _Password = Annotated[
     SecretStr,
-    check_text(
-        str.strip,
-        say("email.password_empty", "the password is empty; most providers want an app password here"),
-        clean=str,
-    ),
-    check_text(
-        r"[^\0\r\n]*",
-        say("email.password_has_line_break", "the password contains a line break; copy it again"),
-        clean=str,
-    ),
+    check_text(str.strip, _EMPTY_PASSWORD, clean=str),
+    check_text(r"[^\0\r\n]*", _BROKEN_PASSWORD, clean=str),
 ]
 _Host = Annotated[
     str,

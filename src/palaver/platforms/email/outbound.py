@@ -151,8 +151,7 @@ def classify_refusal(code: int, text: str, host: str, *, is_recipient: bool = Fa
     if code < 500:
         is_limit = code in _LIMIT_CODES or text.startswith("4.7.")
         return SendRetryable(answer, retry_after=RATE_LIMIT_SECONDS if is_limit else None)
-    if (
-        is_recipient and code in _UNKNOWN_PERSON and not re.match(r"5\.[67]\.", text)
-    ):  # 5.6 is the content, 5.7 a policy
+    is_about_mail = re.match(r"5\.[67]\.", text)  # 5.6 is the content, 5.7 a policy
+    if is_recipient and code in _UNKNOWN_PERSON and not is_about_mail:
         return TargetUnreachable(answer)
     return SendRejected(answer)

@@ -14,11 +14,10 @@ import asyncio
 import logging
 import math
 import time
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.errors import PalaverError
 from palaver.gateway.intake import Intake
@@ -45,8 +44,7 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 DATE_SLACK_SECONDS: Final = 2 * 86400  # that the clock of a sender may be wrong
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """A place in a mailbox; its text is the cursor."""
 
     uid_validity: int
@@ -56,12 +54,11 @@ class Position:
     recheck_since: int = 0  # … and are read only if they came at this time or later
 
     def __str__(self) -> str:
-        numbers = (self.uid_validity, self.uid, self.received_at, self.recheck_until, self.recheck_since)
-        return ":".join(map(str, numbers))
+        return ":".join(map(str, self))
 
     @classmethod
     def from_text(cls, text: str) -> Position:
-        return cls(*(int(number) for number in text.split(":")))
+        return cls(*map(int, text.split(":")))
 
 
 class MailReceiver:
@@ -117,7 +114,7 @@ class MailReceiver:
         day = datetime.fromtimestamp(self._position.recheck_since, UTC) - timedelta(days=1)  # it has no time of day
         criteria = f"UID {self._position.uid + 1}:{last} SINCE {day.day}-{_MONTHS[day.month - 1]}-{day.year}"
         await self._receive_found(connection, criteria, intake, link, last)
-        self._position = replace(self._position, uid=last)
+        self._position = self._position._replace(uid=last)
         await intake.save_cursor(Cursor(str(self._position)))
 
     async def _receive_found(
@@ -138,7 +135,7 @@ class MailReceiver:
             log.info("email_gone", extra={"uid": uid})  # another mail program has moved or deleted it meanwhile
         elif self._is_new(uid, received_at, raw_header):
             inbound = await self._read_mail_safely(connection, uid, raw_header, received_at)
-        self._position = replace(self._position, uid=uid, received_at=max(received_at, self._position.received_at))
+        self._position = self._position._replace(uid=uid, received_at=max(received_at, self._position.received_at))
         cursor = Cursor(str(self._position))
         if inbound is None:
             await intake.save_cursor(cursor)

@@ -24,8 +24,9 @@ from palaver.platforms.matrix.receiver import OWN_TRANSACTION_PREFIX, Receiver
 from palaver.platforms.matrix.sign_in import sign_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+    from palaver.core.errors import DeliveryError, PalaverError
     from palaver.platforms.manifest import AccountPlace
     from palaver.platforms.matrix.encryption import RoomEncryption
     from palaver.sessions.delivery import Address
@@ -56,12 +57,10 @@ class MatrixAdapter(Adapter):
     async def probe(self) -> AccountInfo:
         """Sign in, read the limits of the homeserver, and say whether encrypted rooms can be read."""
         self._is_closed = False
-        try:
+        with _translating(to_platform_error):
             await self._connect()
             limit = await self._client.fetch_upload_limit()
             warning = await self._check_encryption()
-        except RequestError as error:
-            raise to_platform_error(error) from error
         self.capabilities = replace(CAPABILITIES, max_file_bytes=limit or MAX_FILE_BYTES)
         user_id = self._client.user_id
         return AccountInfo(user_id=user_id, name=user_id, warnings=() if warning is None else (warning,))
@@ -135,15 +134,13 @@ class MatrixAdapter(Adapter):
             await self._connect()
             reader = Reader(self._client.user_id, self._display_name, self._open_file)
             await Receiver(self._client, self._rooms, reader, self._encryption, link).run()
-        except RequestRefused as error:
-            if error.is_bad_token:
+        except RequestError as error:
+            if isinstance(error, RequestRefused) and error.is_bad_token:
                 self._is_signed_in = False
                 if self._settings.access_token is None:
                     raise ConnectionLost(
                         say("matrix.token_ended", "The access token has ended. Signing in again.")
                     ) from error
-            raise to_platform_error(error) from error
-        except RequestError as error:
             raise to_platform_error(error) from error
 
     async def close(self) -> None:
@@ -166,7 +163,7 @@ class MatrixAdapter(Adapter):
         # An answer shows what it answers in groups, where others may have written meanwhile.
         room = self._rooms.get(room_id)
         is_quoting = thread_id or room is None or room.chat_type is not ChatType.DM
-        with _preparing_message():
+        with _translating(_to_unsent_error):
             is_encrypted = await self._is_encrypted(room_id)
             if message.file is None:
                 content = outbound.build_content(message, send_as=self._settings.send_as)
@@ -182,7 +179,7 @@ class MatrixAdapter(Adapter):
 
     async def _send_message(self, room_id: str, content: Mapping[str, Any], transaction_id: str) -> str | None:
         event_type = "m.room.message"
-        with _preparing_message():
+        with _translating(_to_unsent_error):
             if await self._is_encrypted(room_id):
                 assert self._encryption is not None  # noqa: S101
                 content = await self._encryption.encrypt(room_id, event_type, content)
@@ -207,11 +204,9 @@ class MatrixAdapter(Adapter):
         await self._set_typing(address, 0)
 
     async def _set_typing(self, address: Address, seconds: float) -> None:
-        try:
+        with _translating(to_delivery_error):
             await self._connect()
             await self._client.set_typing(address.chat_id, seconds=seconds)
-        except RequestError as error:
-            raise to_delivery_error(error) from error
 
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
         """Set our reaction to a message; there is one at a time."""
@@ -274,9 +269,8 @@ class MatrixAdapter(Adapter):
         return location
 
     async def _open_file(self, file: FileReference) -> AsyncIterator[bytes]:
-        """Download a file, decrypted."""
         chunks = self._client.download(file)
-        try:
+        with _translating(to_platform_error):
             if file.keys is None:
                 async for chunk in chunks:
                     yield chunk
@@ -284,8 +278,6 @@ class MatrixAdapter(Adapter):
                 from palaver.platforms.matrix.encryption import decrypt_file
 
                 yield await decrypt_file(chunks, file, self.capabilities.max_file_bytes)
-        except RequestError as error:
-            raise to_platform_error(error) from error
 
     @asynccontextmanager
     async def _explaining_refusals(self, room_id: str) -> AsyncIterator[None]:
@@ -298,11 +290,9 @@ class MatrixAdapter(Adapter):
             raise to_delivery_error(error) from error
 
     async def _check_room(self, room_id: str, refusal: RequestRefused) -> None:
-        try:
+        with _translating(to_delivery_error):
             joined = room_id in await self._client.list_joined_rooms()
             tombstone = await self._client.fetch_state(room_id, "m.room.tombstone")
-        except RequestError as error:
-            raise to_delivery_error(error) from error
         if tombstone and (replacement := read_text(tombstone.get("replacement_room"))):
             raise ChatMovedAway("The room was replaced by another one.", new_chat_id=replacement) from refusal
         if not joined:
@@ -312,12 +302,16 @@ class MatrixAdapter(Adapter):
 
 
 @contextmanager
-def _preparing_message() -> Iterator[None]:
-    """Raise what a failed request means for a message that was not sent yet."""
+def _translating(translate: Callable[[RequestError], PalaverError]) -> Iterator[None]:
+    """Raise what a failed request means."""
     try:
         yield
     except RequestError as error:
-        raise make_repeatable(to_delivery_error(error)) from error
+        raise translate(error) from error
+
+
+def _to_unsent_error(error: RequestError) -> DeliveryError:
+    return make_repeatable(to_delivery_error(error))
 
 
 def _new_transaction_id() -> str:

@@ -98,7 +98,6 @@ class MatrixClient:
         query: Mapping[str, str] | None = None,
         read_seconds: float = REQUEST_SECONDS,
     ) -> Mapping[str, Any]:
-        """Make one request with JSON, and return the answer."""
         return await self._request(
             method,
             path,

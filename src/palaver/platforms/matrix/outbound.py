@@ -46,7 +46,6 @@ def encode_message(markdown: str) -> str:
 
 
 def build_content(message: OutgoingMessage, *, send_as: str) -> dict[str, Any]:
-    """Return the content of the event of a text message."""
     rendered = json.loads(message.body)
     message_type = "m.text" if send_as == "text" and message.kind is DeliveryKind.ANSWER else "m.notice"
     content: dict[str, Any] = {"msgtype": message_type, "body": rendered["body"], "m.mentions": {}}

@@ -42,7 +42,7 @@ from palaver.platforms.matrix.inbound import (
 from palaver.sessions.inbound import AnyUpdate, ChatMoved, Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from palaver.delivery.adapter import AccountLink
     from palaver.platforms.matrix.encryption import RoomEncryption
@@ -272,19 +272,16 @@ class Receiver:
         """Fetch the events between the stored position and a timeline that does not reach back to it."""
         log.info("matrix_gap", extra={"room": room_id})
         found: list[JsonObject] = []
-        token: str | None = previous
-        while token is not None:
-            if len(found) >= MAX_GAP_EVENTS:
-                log.warning("matrix_gap_too_long", extra={"room": room_id, "events": len(found)})
-                break
-            try:
-                events, token = await self._fetch_page(room_id, token, position)
-            except RequestRefused as error:
-                if error.status not in {403, 404}:
-                    raise
-                log.warning("matrix_gap_not_readable", extra={"room": room_id, "error": str(error)})
-                break  # we are no longer in the room
-            found += events
+        try:
+            async for events in self._iterate_pages(room_id, previous, position):
+                if len(found) >= MAX_GAP_EVENTS:
+                    log.warning("matrix_gap_too_long", extra={"room": room_id, "events": len(found)})
+                    break
+                found += events
+        except RequestRefused as error:  # we may be no longer in the room
+            if error.status not in {403, 404}:
+                raise
+            log.warning("matrix_gap_not_readable", extra={"room": room_id, "error": str(error)})
         return found[::-1]
 
     async def _fetch_since_invitation(
@@ -292,19 +289,22 @@ class Receiver:
     ) -> list[JsonObject]:
         """Fetch the events since our invitation to a room, where so many came since that the timeline lacks it."""
         found: list[JsonObject] = []
-        token: str | None = previous
-        while token is not None and len(found) < MAX_EVENTS_BEFORE_JOIN:
-            events, token = await self._fetch_page(room_id, token, None)
+        async for events in self._iterate_pages(room_id, previous, None):
             found += events
             if find_invitation([*found[::-1], *timeline], self._reader.own_user_id) is not None:
                 return found[::-1]
+            if len(found) >= MAX_EVENTS_BEFORE_JOIN:
+                break
         return []
 
-    async def _fetch_page(self, room_id: str, start: str, end: str | None) -> tuple[list[JsonObject], str | None]:
-        """Return events before a position, newest first, and the position before them; None if there are no more."""
-        answer = await self._client.fetch_messages(room_id, start, end, event_filter=EVENT_FILTER, limit=PAGE_EVENTS)
-        next_token = read_text(answer.get("end"))
-        return read_events({"events": answer.get("chunk")}), None if next_token == start else next_token
+    async def _iterate_pages(self, room_id: str, start: str, end: str | None) -> AsyncIterator[list[JsonObject]]:
+        """Yield the events before a position, newest first."""
+        token: str | None = start
+        while token is not None:
+            page = await self._client.fetch_messages(room_id, token, end, event_filter=EVENT_FILTER, limit=PAGE_EVENTS)
+            yield read_events({"events": page.get("chunk")})
+            following = read_text(page.get("end"))
+            token = None if following == token else following
 
     async def _read_timeline(self, room: Room, events: list[JsonObject]) -> list[AnyUpdate]:
         updates: list[AnyUpdate] = []

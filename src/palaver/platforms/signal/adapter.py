@@ -223,7 +223,10 @@ class SignalAdapter(Adapter):
                     busy_until = clock() + BUSY_SECONDS
                     continue
                 if has_ended:
-                    raise await self._explain_end(process, account)
+                    now = await self._read_account()  # if Signal refuses the account, it says so only in its files
+                    if now is not None and not now.is_registered:
+                        raise AccountRefused(LINK_AGAIN)
+                    raise make_exit_error(await process.read_errors(), process.exit_code, is_primary=account.is_primary)
                 if checking.done():
                     checking.result()
                 if self._is_refused:
@@ -235,13 +238,6 @@ class SignalAdapter(Adapter):
                 await process.wait(self._timing.busy_poll if is_busy else self._timing.idle_poll)
         finally:
             await cancel_tasks([checking])
-
-    async def _explain_end(self, process: SignalProcess, account: LinkedAccount) -> Exception:
-        """Return why signal-cli has ended. If Signal refuses the account, it says so only in its files."""
-        now = await self._read_account()
-        if now is not None and not now.is_registered:
-            return AccountRefused(LINK_AGAIN)
-        return make_exit_error(await process.read_errors(), process.exit_code, is_primary=account.is_primary)
 
     async def _keep_checking(self, process: SignalProcess, link: AccountLink) -> None:
         """Ask signal-cli regularly whether it lives, and Signal's server now and then whether it accepts us."""

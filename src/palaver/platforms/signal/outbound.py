@@ -43,10 +43,8 @@ class MessageBody:
     styles: Sequence[str] = ()
 
     def to_json(self) -> str:
-        fields: dict[str, Any] = {"text": self.text}
-        if self.styles:
-            fields["styles"] = list(self.styles)
-        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+        styles = {"styles": list(self.styles)} if self.styles else {}
+        return json.dumps({"text": self.text, **styles}, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, body: str) -> MessageBody:
@@ -54,7 +52,6 @@ class MessageBody:
         return cls(fields["text"], fields.get("styles", ()))
 
     def build_parameters(self) -> dict[str, Any]:
-        """Return the parameters of `send` for its text."""
         styles = {"textStyles": list(self.styles[:MAX_STYLES])} if self.styles else {}
         return {"message": self.text, **styles}
 
@@ -140,10 +137,10 @@ class _Writer:
 
     def _write_container(self, token: Token) -> None:
         match token.type:
-            case "bullet_list_open":
-                self._open_list(None)
-            case "ordered_list_open":
-                self._open_list(int(token.attrs.get("start", 1)))
+            case "bullet_list_open" | "ordered_list_open":
+                self._ask_for_gap(1 if self._lists else 2)
+                is_ordered = token.type == "ordered_list_open"
+                self._lists.append(int(token.attrs.get("start", 1)) if is_ordered else None)
             case "bullet_list_close" | "ordered_list_close":
                 self._lists.pop()
             case "list_item_open":
@@ -155,10 +152,6 @@ class _Writer:
                 self._quote_depth += 1
             case "blockquote_close":
                 self._quote_depth -= 1
-
-    def _open_list(self, number: int | None) -> None:
-        self._ask_for_gap(1 if self._lists else 2)
-        self._lists.append(number)
 
     def _open_item(self) -> None:
         if self._marker:
@@ -265,7 +258,6 @@ class _Writer:
 
 
 def _write_cell(token: Token) -> str:
-    """Return the text of a cell without its styles."""
     writer = _Writer()
     writer._write_inline(token.children or [])
     return " ".join("".join(writer._parts).split())

@@ -94,7 +94,6 @@ class Spool:
             return 0
 
     def has_writer(self, number: int) -> bool:
-        """Return whether a process still writes into a file."""
         try:
             descriptor = os.open(self._get_path(number), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -57,13 +57,11 @@ def read_key(secret: str) -> bytes:
 
 
 def compute_signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
-    """Return the value of the signature header."""
     digest = hmac.new(key, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
 def sign_request(key: bytes, message_id: str, now: float, body: bytes) -> dict[str, str]:
-    """Return the headers of a signed request."""
     timestamp = str(int(now))
     signature = compute_signature(key, message_id, timestamp, body)
     return {ID_HEADER: message_id, TIMESTAMP_HEADER: timestamp, SIGNATURE_HEADER: signature}
