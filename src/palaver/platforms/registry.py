@@ -230,9 +230,6 @@ def _list_raw_secrets(manifest: PlatformManifest, values: Mapping[str, object]) 
                 yield str(item).strip()
 
 
-# -- words --------------------------------------------------------------------------------------------------
-
-
 def _describe_problem(
     error: Mapping[str, Any], entry: AccountEntry, manifest: PlatformManifest, variables: Mapping[str, str]
 ) -> str:

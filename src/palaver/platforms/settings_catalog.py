@@ -121,9 +121,6 @@ def _refuse_unreadable(account: ConfiguredAccount, unreadable: Mapping[SettingPa
     return replace(account, problem=problem, create=make_refusal(problem))
 
 
-# -- forms --------------------------------------------------------------------------------------------------
-
-
 def _make_form(manifest: PlatformManifest) -> PlatformForm:
     from palaver.platforms.registry import describe_missing_package
 

@@ -183,7 +183,8 @@ class MailClient:
         """Sign in to the SMTP server. Raises ConnectionLost and AccountRefused."""
         host = self._settings.smtp_host
         try:
-            smtp = await self._open_smtp()
+            async with self._open_smtp():
+                pass
         except aiosmtplib.SMTPAuthenticationError as error:
             if error.code < 500:
                 raise make_sign_in_outage(host) from None
@@ -215,10 +216,9 @@ class MailClient:
                     error=type(error).__name__,
                 )
             ) from None
-        with contextlib.closing(smtp):
-            await _quit(smtp)
 
-    async def _open_smtp(self) -> aiosmtplib.SMTP:
+    @contextlib.asynccontextmanager
+    async def _open_smtp(self) -> AsyncIterator[aiosmtplib.SMTP]:
         settings = self._settings
         security: Security = settings.smtp_security
         smtp = aiosmtplib.SMTP(
@@ -232,23 +232,22 @@ class MailClient:
             local_hostname="[127.0.0.1]",  # as mail programs do: the mail server need not know the name of this machine
             timeout=SMTP_COMMAND_SECONDS,
         )
-        with contextlib.ExitStack() as cleanup:  # also when it is canceled: no connection is left open
-            cleanup.callback(smtp.close)
+        with contextlib.closing(smtp):
             await smtp.connect(timeout=SMTP_CONNECT_SECONDS)
-            cleanup.pop_all()
-        return smtp
+            yield smtp
+            with contextlib.suppress(aiosmtplib.SMTPException, OSError):
+                await smtp.quit(timeout=1.0)
 
     async def send_mail(self, recipients: Sequence[str], mail: bytes, *, attempt: int) -> list[str]:
         """Send a mail; return the recipients whom the server has refused, if others get it. Raises DeliveryError."""
-        try:
-            smtp = await self._open_smtp()
-        except (aiosmtplib.SMTPException, OSError, ValueError, PlatformError) as error:  # nothing was sent
-            raise _make_connect_error(error, self._settings.smtp_host) from None
-        with contextlib.closing(smtp):
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                smtp = await stack.enter_async_context(self._open_smtp())
+            except (aiosmtplib.SMTPException, OSError, ValueError, PlatformError) as error:  # nothing was sent
+                raise _make_connect_error(error, self._settings.smtp_host) from None
             refused = await self._name_recipients(smtp, recipients, attempt)
             await self._send_data(smtp, mail)
-            await _quit(smtp)
-        return refused
+            return refused
 
     async def _name_recipients(self, smtp: aiosmtplib.SMTP, recipients: Sequence[str], attempt: int) -> list[str]:
         host = self._settings.smtp_host
@@ -295,11 +294,6 @@ class MailClient:
                     error=type(error).__name__,
                 )
             ) from None
-
-
-async def _quit(smtp: aiosmtplib.SMTP) -> None:
-    with contextlib.suppress(aiosmtplib.SMTPException, OSError):
-        await smtp.quit(timeout=1.0)
 
 
 def _make_connect_error(error: Exception, host: str) -> DeliveryError:

@@ -92,9 +92,6 @@ def read_fetch_data(tokens: list[Token]) -> dict[str, Token]:
     return {}
 
 
-# ---- the structure of a mail ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MimePart:
     """One part of a mail that has content, as the server describes it."""

@@ -140,9 +140,6 @@ def _encode_text(text: str) -> str:
     return Header(text, "utf-8", maxlinelen=75).encode(linesep="\r\n")
 
 
-# ---- answers of an SMTP server ------------------------------------------------------------------------------
-
-
 def classify_refusal(code: int, text: str, host: str, *, is_recipient: bool = False) -> DeliveryError:
     """Return what it means that the server has refused a mail or one of its recipients: it was certainly not sent."""
     answer = f"{host} has answered with {code}: {clean_line(text)[:200]}"

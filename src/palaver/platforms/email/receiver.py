@@ -84,8 +84,6 @@ class MailReceiver:
         finally:
             await connection.close()
 
-    # ---- where to begin --------------------------------------------------------------------------------------
-
     async def _find_position(self, connection: ImapConnection, folder: Folder, link: AccountLink) -> None:
         stored = await link.load_cursor()
         last_uid = await connection.find_last_uid(folder)
@@ -100,8 +98,6 @@ class MailReceiver:
             position = Position(folder.uid_validity, 0, since, recheck_until=last_uid, recheck_since=since)
             await link.save_cursor(Cursor(str(position)))
         self._position = position
-
-    # ---- reading ---------------------------------------------------------------------------------------------
 
     async def _receive_new(self, connection: ImapConnection, intake: Intake, link: AccountLink) -> None:
         if self._position.uid < self._position.recheck_until:
@@ -232,8 +228,6 @@ class MailReceiver:
             )
             for part in parts.files
         ]
-
-    # ---- waiting ---------------------------------------------------------------------------------------------
 
     async def _wait(self, connection: ImapConnection, intake: Intake) -> None:
         """Wait for new mail; what the server answers at the end of the wait is the sign that it is there."""

@@ -349,15 +349,15 @@ class SignalAdapter(Adapter):
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
         """Replace the text of a message; apps accept only some edits of each."""
         state, ref = await self._load_state(), parse_message_id(message_id)
-        count = state.count_revisions(ref)
-        if message.is_preview and count >= MAX_PREVIEW_EDITS:
+        revisions = state.list_revisions(ref)
+        if message.is_preview and len(revisions) >= MAX_PREVIEW_EDITS:
             return
-        if count >= MAX_EDITS:
+        if len(revisions) >= MAX_EDITS:
             raise SendRejected(
                 say("signal.too_many_edits", "Signal allows {limit} edits of a message.", limit=MAX_EDITS)
             )
         parameters = self._build_target(message.address) | MessageBody.from_json(message.body).build_parameters()
-        parameters["editTimestamp"] = state.find_latest(ref).timestamp
+        parameters["editTimestamp"] = max(revisions, default=state.find_original(ref)).timestamp
         result = await self._deliver("send", parameters, is_repeatable=True)
         await asyncio.to_thread(state.record_revision, ref, MessageRef(ref.author, int(result["timestamp"])))
 

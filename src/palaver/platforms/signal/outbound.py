@@ -241,8 +241,6 @@ class _Writer:
         if self._units > start:
             self._styles.append((start, self._units - start, style))
 
-    # ---- tables ----------------------------------------------------------------------------------------------
-
     def _write_table(self, rows: list[list[str]]) -> None:
         self._ask_for_gap(2)
         drawn = draw_table(rows, MAX_TABLE_COLUMNS)

@@ -227,13 +227,7 @@ class AdapterState:
     def find_original(self, ref: MessageRef) -> MessageRef:
         return MessageRef(ref.author, self._originals.get(ref, ref.timestamp))
 
-    def find_latest(self, ref: MessageRef) -> MessageRef:
-        return max(self._list_revisions(ref), default=self.find_original(ref))
-
-    def count_revisions(self, ref: MessageRef) -> int:
-        return len(self._list_revisions(ref))
-
-    def _list_revisions(self, ref: MessageRef) -> list[MessageRef]:
+    def list_revisions(self, ref: MessageRef) -> list[MessageRef]:
         original = self.find_original(ref)
         with self._changing:
             return [each for each in self._originals if self.find_original(each) == original]
