@@ -178,9 +178,7 @@ def _find_name(parameters: dict[str, str], name: str) -> str:
     """Return the name of a file, also one in the form of RFC 2231, whole or in pieces."""
     if name in parameters:
         return parameters[name]
-    pieces = []
-    if f"{name}*" in parameters:
-        pieces = [parameters[f"{name}*"]]
+    pieces = [parameters[f"{name}*"]] if f"{name}*" in parameters else []
     for number in range(20):
         piece = parameters.get(f"{name}*{number}*", parameters.get(f"{name}*{number}"))
         if piece is None:

@@ -155,8 +155,7 @@ class RoomEncryption:
         device = self._machine.device_store[megolm_event.sender].get(megolm_event.device_id)
         if device is not None and device.curve25519 != megolm_event.sender_key:
             raise EncryptionError("The key does not belong to the device of the sender.")
-        clear = {name: decrypted.source.get(name) for name in ("type", "content")}
-        return {**{name: value for name, value in event.items() if name not in clear}, **clear}
+        return {**event, **{name: decrypted.source.get(name) for name in ("type", "content")}}
 
     async def encrypt(self, room_id: str, event_type: str, content: Mapping[str, Any]) -> dict[str, Any]:
         """Return the content of the `m.room.encrypted` event for a room; share its key before. Raises SendRetryable."""

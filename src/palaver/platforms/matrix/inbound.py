@@ -360,16 +360,11 @@ def _read_replied(
 def _read_edit(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str, SeenEvent]) -> MessageEdited | None:
     content, sender = read_object(event, "content"), str(event["sender"])
     new_content = read_object(content, "m.new_content")
-    original_id = read_text(_get_relation(event).get("event_id"))
-    original = seen.get(original_id) if original_id else None
-    message_type = new_content.get("msgtype")
-    if (
-        original_id is None
-        or original is None
-        or original.sender != sender
-        or not isinstance(message_type, str)
-        or message_type in IGNORED_MESSAGE_TYPES
-    ):
+    original_id = read_text(_get_relation(event).get("event_id")) or ""
+    original, message_type = seen.get(original_id), new_content.get("msgtype")
+    if original is None or original.sender != sender:
+        return None
+    if not isinstance(message_type, str) or message_type in IGNORED_MESSAGE_TYPES:
         return None
     text = _read_text_of(new_content, message_type, sender, room)
     if _is_mentioned(new_content, reader.own_user_id) or _is_mentioned(content, reader.own_user_id):

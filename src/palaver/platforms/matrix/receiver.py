@@ -122,8 +122,7 @@ def find_invitation(events: Sequence[JsonObject], own_user_id: str) -> int | Non
 
 def _find_last(events: Sequence[JsonObject], own_user_id: str, membership: str) -> int | None:
     """Return the index of the last event in which we joined, or were invited; None: it is not among these."""
-    for index in range(len(events) - 1, -1, -1):
-        event = events[index]
+    for index, event in reversed(list(enumerate(events))):
         if event.get("type") == "m.room.member" and event.get("state_key") == own_user_id:
             previous = read_object(event, "unsigned", "prev_content").get("membership")
             if previous != membership == read_object(event, "content").get("membership"):

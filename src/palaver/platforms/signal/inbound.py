@@ -11,7 +11,7 @@ quotes, never by searching its text. Mentions count in UTF-16 units.
 from __future__ import annotations
 
 import base64
-import binascii
+import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from palaver.platforms.signal.linking import LinkedAccount
     from palaver.sessions.delivery import Address
 
+JSON = Mapping[str, Any]
+OpenFile = Callable[[str], AsyncIterator[bytes]]  # signal-cli's id of an attachment → its content, in chunks
 
+MAX_LISTED_ITEMS: Final = 12
+LONG_TEXT_TYPE: Final = "text/x-signal-plain"  # the whole text of a message that is too long for one
 _ACI = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NUMBER = re.compile(r"\+[1-9][0-9]{4,14}")
 _GROUP_ID_BYTES = (16, 32)  # of groups of the first and of the second kind
@@ -71,26 +75,16 @@ def build_target(address: Address) -> dict[str, Any]:
     chat_id = address.chat_id.removeprefix("group:")
     if is_person(chat_id):
         return {"recipient": [chat_id]}
-    try:
-        is_group = len(base64.b64decode(chat_id, validate=True)) in _GROUP_ID_BYTES
-    except (binascii.Error, ValueError):
-        is_group = False
-    if not is_group:
-        raise SendRejected(
-            say(
-                "signal.bad_chat",
-                "This is not a chat on Signal: use a phone number such as +491701234567, the id of a person or"
-                " the id of a group.",
-            )
+    with contextlib.suppress(ValueError):
+        if len(base64.b64decode(chat_id, validate=True)) in _GROUP_ID_BYTES:
+            return {"groupId": chat_id}
+    raise SendRejected(
+        say(
+            "signal.bad_chat",
+            "This is not a chat on Signal: use a phone number such as +491701234567, the id of a person or"
+            " the id of a group.",
         )
-    return {"groupId": chat_id}
-
-
-JSON = Mapping[str, Any]
-OpenFile = Callable[[str], AsyncIterator[bytes]]  # signal-cli's id of an attachment → its content, in chunks
-
-MAX_LISTED_ITEMS: Final = 12
-LONG_TEXT_TYPE: Final = "text/x-signal-plain"  # the whole text of a message that is too long for one
+    )
 
 
 class _Sender(NamedTuple):
@@ -120,13 +114,10 @@ class EventParser:
             update: AnyUpdate | None = self._parse_edit(edit, sender, source)
         elif reaction := content.get("reaction"):
             update = self._parse_reaction(reaction, source)
+        elif (deleted := _find_deleted(content, sender)) is not None:
+            update = MessageDeleted(source=source, message_id=self.find_original(deleted).id)
         else:
-            deleted = _find_deleted(content, sender)
-            update = (
-                MessageDeleted(source=source, message_id=self.find_original(deleted).id)
-                if deleted is not None
-                else self._parse_message(content, sender, source)
-            )
+            update = self._parse_message(content, sender, source)
         return [update] if update is not None else []
 
     def find_revision(self, event: JSON) -> tuple[MessageRef, MessageRef] | None:
@@ -134,10 +125,8 @@ class EventParser:
         found = self._find_content(event)
         if found is None or not (edit := found[1].get("editMessage")):
             return None
-        author = found[0].id
-        return MessageRef(author, int(edit["targetSentTimestamp"])), MessageRef(
-            author, int(edit["dataMessage"]["timestamp"])
-        )
+        replaced = MessageRef(found[0].id, int(edit["targetSentTimestamp"]))
+        return replaced, replaced._replace(timestamp=int(edit["dataMessage"]["timestamp"]))
 
     # ---- who, and where --------------------------------------------------------------------------------------
 
