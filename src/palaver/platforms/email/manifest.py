@@ -118,17 +118,15 @@ class EmailSettings(AccountSettings):
 
     @model_validator(mode="after")
     def _check_encryption(self) -> Self:
-        for name, host, security in (
-            ("imap_security", self.imap_host, self.imap_security),
-            ("smtp_security", self.smtp_host, self.smtp_security),
-        ):
+        servers = {"imap": (self.imap_host, self.imap_security), "smtp": (self.smtp_host, self.smtp_security)}
+        for name, (host, security) in servers.items():
             if security == "none" and not self.allow_plaintext and not is_loopback(host):
                 raise ValueError(
                     say(
                         "email.password_unencrypted",
                         "{name}: none sends the password unencrypted. Use tls or starttls, or set allow_plaintext if"
                         " the connection to the server is safe in another way",
-                        name=name,
+                        name=f"{name}_security",
                     )
                 )
         return self

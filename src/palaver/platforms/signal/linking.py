@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
@@ -240,7 +241,11 @@ async def _follow_linking(
         )
     expires_at = datetime.now(UTC) + timedelta(seconds=CODE_SECONDS)
     report(LinkingPrompt(instructions=INSTRUCTIONS, qr_text=code, expires_at=expires_at))
-    if not await _wait_for_phone(process.stdout):
+    is_used = False
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(MAX_CODE_SECONDS):
+            is_used = bool(await process.stdout.readline())  # `Associated with: …`; it ends when the code has expired
+    if not is_used:
         if process.stdout.at_eof() and "already exists" in await errors:
             raise AccountRefused(
                 say(
@@ -264,15 +269,6 @@ async def _read_code(stdout: asyncio.StreamReader) -> str | None:
             if text.startswith(CODE_PREFIXES):
                 return text
     return None
-
-
-async def _wait_for_phone(stdout: asyncio.StreamReader) -> bool:
-    """Wait for what signal-cli says when it is linked; False if the code has expired, with which it ends."""
-    try:
-        async with asyncio.timeout(MAX_CODE_SECONDS):
-            return bool(await stdout.readline())  # `Associated with: …`
-    except TimeoutError:
-        return False
 
 
 async def _read_tail(process: asyncio.subprocess.Process) -> str:
