@@ -77,7 +77,11 @@ class MailHeader:
 
 def parse_header(data: bytes) -> MailHeader:
     """Read the header of a mail, also a malformed one."""
-    text = _decode_bytes(data).replace("\r\n", "\n")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    text = text.replace("\r\n", "\n")
     is_whole = len(data) < MAX_HEADER_BYTES and "\r" not in text
     text, _, rest = text.replace("\r", "\n").partition("\n\n")
     lines = _FOLD.sub("", text).split("\n")
@@ -85,13 +89,6 @@ def parse_header(data: bytes) -> MailHeader:
     matches = [match for line in lines[:MAX_FIELDS] if (match := _FIELD.fullmatch(line))]
     fields = tuple((match[1].lower(), match[2].strip()) for match in matches)
     return MailHeader(fields, is_whole and not rest.strip("\n"))
-
-
-def _decode_bytes(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
 
 
 def decode_words(text: str, limit: int) -> str:
@@ -328,10 +325,6 @@ def find_thread(header: MailHeader, message_id: str, own_address: str) -> str:
 def get_mail_id(header: MailHeader, raw_header: bytes) -> str:
     """Return the id of a mail; one without a valid Message-ID gets one from its header, the same each time."""
     return find_message_id(header) or f"{hashlib.sha256(raw_header).hexdigest()[:32]}@no-message-id.invalid"
-
-
-def join_addresses(addresses: frozenset[str]) -> str:
-    return ADDRESS_SEPARATOR.join(sorted(addresses))
 
 
 def split_addresses(chat_id: str) -> list[str] | None:

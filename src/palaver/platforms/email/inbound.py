@@ -47,7 +47,7 @@ class Envelope(ThreadState):
 
     @property
     def chat_id(self) -> str:
-        return headers.join_addresses(self.people)
+        return headers.ADDRESS_SEPARATOR.join(sorted(self.people))
 
 
 def read_envelope(raw_header: bytes, settings: EmailSettings) -> Envelope:

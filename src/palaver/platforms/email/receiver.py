@@ -78,7 +78,9 @@ class MailReceiver:
             await self._find_position(connection, folder, link)
             async with Intake(link) as intake:
                 while True:
-                    await self._receive_new(connection, intake, link)
+                    if self._position.uid < self._position.recheck_until:
+                        await self._recheck(connection, intake, link)
+                    await self._receive_found(connection, f"UID {self._position.uid + 1}:*", intake, link)
                     link.report_connected()
                     await self._wait(connection, intake)
         finally:
@@ -98,11 +100,6 @@ class MailReceiver:
             position = Position(folder.uid_validity, 0, since, recheck_until=last_uid, recheck_since=since)
             await link.save_cursor(Cursor(str(position)))
         self._position = position
-
-    async def _receive_new(self, connection: ImapConnection, intake: Intake, link: AccountLink) -> None:
-        if self._position.uid < self._position.recheck_until:
-            await self._recheck(connection, intake, link)
-        await self._receive_found(connection, f"UID {self._position.uid + 1}:*", intake, link)
 
     async def _recheck(self, connection: ImapConnection, intake: Intake, link: AccountLink) -> None:
         """Read those mails again, after the numbers have changed, that may have come after the last one."""
