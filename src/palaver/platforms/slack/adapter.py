@@ -14,7 +14,6 @@ from palaver.core.errors import (
     DeliveryError,
     SendRejected,
     SendUncertain,
-    TargetUnreachable,
 )
 from palaver.core.source import Platform
 from palaver.core.tasks import run_together, wait_for_event
@@ -111,7 +110,7 @@ class SlackAdapter(Adapter):
         self._growing = GrowingMessages(self._client, self._timing.get_time)
         self._confirmations = Confirmations(self._client, self._growing.has_stream, self._timing.confirmation_delays)
         self._webhook_intake = WebhookIntake(self._acknowledge_accepted)
-        self._app: AppIdentity | None = None
+        self._app = AppIdentity()  # known since `probe`
         self._socket: SlackSocket | None = None
         self._socket_url: tuple[str, float] | None = None  # an address that was not used yet, and since when
         self._envelopes: dict[int, Envelope] = {}  # by the identity of the update that it became
@@ -137,14 +136,14 @@ class SlackAdapter(Adapter):
         if self._uses_socket and self._socket is None:
             self._socket_url = (await self._client.open_socket(), time.monotonic())
         missing = describe_missing_scopes(scopes)
-        workspace = say("slack.workspace", "Workspace: {name}", name=me.get("team") or self._app.team_id)
+        details = [say("slack.workspace", "Workspace: {name}", name=me.get("team") or self._app.team_id)]
+        if not self._uses_socket:
+            details.append(say("slack.request_url", "Request URL: {url}", url=self._webhook_url))
         return AccountInfo(
             user_id=self._app.user_id,
             name=f"@{self._app.name}",
             warnings=(missing,) if missing else (),
-            details=(workspace,)
-            if self._uses_socket
-            else (workspace, say("slack.request_url", "Request URL: {url}", url=self._webhook_url)),
+            details=tuple(details),
         )
 
     async def _watch_token(self) -> None:
@@ -158,10 +157,9 @@ class SlackAdapter(Adapter):
 
     async def run(self, link: AccountLink) -> None:
         async with self._receiving:
-            if self._app is None:
+            if not self._app.user_id:
                 await self.probe()
             await self._client.open()
-            assert self._app is not None  # noqa: S101  (set by `probe`)
             missed_from = self._cursor = await link.load_cursor() or ""
             if not missed_from:
                 self._has_caught_up.set()  # the first start: nothing was missed
@@ -233,7 +231,6 @@ class SlackAdapter(Adapter):
 
     async def _catch_up(self, link: AccountLink, intake: Intake, cursor: str) -> None:
         """Read what was missed; if that fails, again later: receiving goes on, and only the cursor waits for it."""
-        assert self._app is not None  # noqa: S101  (set by `probe`)
 
         async def accept(event: JSON) -> None:
             update = await self._read(link, "events_api", {"event": event})
@@ -278,7 +275,6 @@ class SlackAdapter(Adapter):
         return None
 
     async def _read_event(self, link: AccountLink, payload: JSON) -> AnyUpdate | None:
-        assert self._app is not None  # noqa: S101  (set by `probe`)
         event = payload.get("event") or {}
         if event.get("type") in {"tokens_revoked", "app_uninstalled"}:
             self._client.is_token_doubted.set()
@@ -294,7 +290,6 @@ class SlackAdapter(Adapter):
         return update
 
     async def _make_context(self, ids: set[str]) -> ReadingContext:
-        assert self._app is not None  # noqa: S101  (set by `probe`)
         names = await self._directory.load(ids)
         return ReadingContext(app=self._app, names=names, open_file=self._client.download)
 
@@ -317,11 +312,10 @@ class SlackAdapter(Adapter):
         if read is None:
             return WebhookResponse(status=400)
         kind, payload = read
-        if kind == "url_verification":
+        if kind == "events_api" and payload.get("type") == "url_verification":
             return WebhookResponse(body=str(payload.get("challenge") or "").encode())
-        update = None if self._app is None else await self._read(link, kind, payload)
-        is_complete = self._app is not None
-        if update is not None:
+        is_complete = bool(self._app.user_id)
+        if is_complete and (update := await self._read(link, kind, payload)) is not None:
             is_complete = await self._webhook_intake.accept(link, [update], cursor=self._advance_cursor(update))
         return WebhookResponse(status=200 if is_complete else 503)
 
@@ -342,7 +336,7 @@ class SlackAdapter(Adapter):
             unconfirmed = UnconfirmedMessage(key=message.key, address=address, is_stream=is_stream)
             found = None
             try:
-                if message.is_preview and isinstance(error, SendUncertain) and self._app is not None:
+                if message.is_preview and isinstance(error, SendUncertain):
                     found = await self._confirmations.find(self._app, unconfirmed, self._timing.preview_delays)
             finally:  # also if the caller does not wait so long
                 if found is None:
@@ -365,14 +359,7 @@ class SlackAdapter(Adapter):
         await self._growing.edit(message_id, message)
 
     async def delete(self, address: Address, message_id: str) -> None:
-        await self._growing.stop(address, message_id)
-        try:
-            await self._client.delete_message(address, message_id)
-        except TargetUnreachable:
-            raise
-        except SendRejected:  # it may be a stream of a process that has died
-            await self._client.stop_stream(address, message_id)
-            await self._client.delete_message(address, message_id)
+        await self._growing.delete(address, message_id)
 
     async def show_typing(self, address: Address) -> None:
         """Show below a thread that the app is at work."""
@@ -389,7 +376,7 @@ class SlackAdapter(Adapter):
         if not is_ts(message_id):
             raise SendRejected("This is not a message on Slack: nothing to react to.")
         if not emoji:
-            await self._client.remove_reactions(address, message_id, self._app.user_id if self._app else "")
+            await self._client.remove_reactions(address, message_id, self._app.user_id)
             return
         name = find_emoji_name(emoji)
         if name is None:

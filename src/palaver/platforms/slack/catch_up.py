@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
     JSON = Mapping[str, Any]
 
+log = logging.getLogger(__name__)
+
 OVERLAP_SECONDS: Final = 600.0  # before the cursor
 MAX_AGE_SECONDS: Final = 24 * 3600.0  # older messages are not answered any more
 THREAD_AGE_SECONDS: Final = 3 * 24 * 3600.0  # replies are found in threads that began within this time
 MAX_CHANNEL_PAGES: Final = 5  # of 200 channels
 MAX_PAGES: Final = 5  # of 200 messages in one channel or thread
 MAX_THREADS: Final = 50  # of one channel
-
-log = logging.getLogger(__name__)
 
 CHECK_DELAYS: Final = (2.0, 10.0, 60.0)  # seconds after each other: Slack may still be at work on it
 PREVIEW_DELAYS: Final = (0.5, 1.5)  # of a growing message: the answer replaces it, if it is found in time
@@ -55,11 +55,7 @@ class CatchUp:
     """Reads the history once, after connecting."""
 
     def __init__(
-        self,
-        client: SlackClient,
-        app: AppIdentity,
-        link: AccountLink,
-        accept: Callable[[JSON], Awaitable[None]],
+        self, client: SlackClient, app: AppIdentity, link: AccountLink, accept: Callable[[JSON], Awaitable[None]]
     ) -> None:
         self._client = client
         self._app = app
@@ -89,13 +85,12 @@ class CatchUp:
 
     async def _list_messages(self, channel_id: str, since: float) -> list[JSON]:
         """Return what was written in a channel and its threads since a time, oldest first."""
-        history = await self._client.list_history(channel_id, _format_ts(since - THREAD_AGE_SECONDS), MAX_PAGES)
+        history = await self._client.list_messages(channel_id, since - THREAD_AGE_SECONDS, MAX_PAGES)
         found = {each["ts"]: each for each in history if float(each["ts"]) > since}
         threads = [each for each in history if float(each.get("latest_reply") or 0) > since]
         for parent in threads[:MAX_THREADS]:
-            for reply in await self._client.list_replies(channel_id, parent["ts"], _format_ts(since), MAX_PAGES):
-                if float(reply["ts"]) > since:
-                    found.setdefault(reply["ts"], reply)
+            replies = await self._client.list_messages(channel_id, since, MAX_PAGES, thread_ts=parent["ts"])
+            found = {reply["ts"]: reply for reply in replies if float(reply["ts"]) > since} | found
         return [found[ts] for ts in sorted(found, key=float)]
 
     @staticmethod
@@ -109,10 +104,6 @@ class CatchUp:
             extra = {"channel": channel_id, "reason": error.code, "scope": error.needed}
             log.info("slack_history_refused", extra=extra)
             return []
-
-
-def _format_ts(seconds: float) -> str:
-    return f"{max(0.0, seconds):.6f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +123,7 @@ class Confirmations:
     its id. What is not found stays uncertain: it may still arrive, so it is never sent again.
     """
 
-    def __init__(
-        self,
-        client: SlackClient,
-        is_known_stream: Callable[[str], bool],
-        delays: Sequence[float] = CHECK_DELAYS,
-    ) -> None:
+    def __init__(self, client: SlackClient, is_known_stream: Callable[[str], bool], delays: Sequence[float]) -> None:
         self._client = client
         self._is_known_stream = is_known_stream
         self._delays = delays
@@ -161,8 +147,7 @@ class Confirmations:
             await tasks.end()
 
     async def _follow(self, link: AccountLink, app: AppIdentity, message: UnconfirmedMessage) -> None:
-        message_id = await self.find(app, message, self._delays)
-        if message_id is not None:
+        if (message_id := await self.find(app, message, self._delays)) is not None:
             with contextlib.suppress(LeaseLost):  # the connection has ended; the next one reads the history
                 await link.confirm(message.key, message_id)
 
@@ -171,23 +156,18 @@ class Confirmations:
         for delay in delays:
             await asyncio.sleep(delay)
             try:
-                message_id = await self._find(app, message)
+                if (message_id := await self._find(app, message)) is not None:
+                    return message_id
             except (PlatformError, RequestError) as error:
                 log.info("slack_confirmation_failed", extra={"key": message.key, "reason": str(error)})
-                continue
-            if message_id is not None:
-                return message_id
         return None
 
     async def _find(self, app: AppIdentity, message: UnconfirmedMessage) -> str | None:
         address = message.address
         if message.file_id is not None:
             return find_share(await self._client.find_file(message.file_id), address.chat_id)
-        oldest = f"{message.sent_at - MAX_CLOCK_DIFFERENCE_SECONDS:.6f}"
-        if address.thread_id is not None:
-            found = await self._client.list_replies(address.chat_id, address.thread_id, oldest, max_pages=3)
-        else:
-            found = await self._client.list_history(address.chat_id, oldest, max_pages=3)
+        oldest = message.sent_at - MAX_CLOCK_DIFFERENCE_SECONDS
+        found = await self._client.list_messages(address.chat_id, oldest, max_pages=3, thread_ts=address.thread_id)
         own = [each for each in found if is_own_message(each, app)]
         proofs = [each for each in own if read_key(each) == message.key]
         if not proofs and message.is_stream:
@@ -257,26 +237,31 @@ class GrowingMessages:
         stream = self._streams.get(message_id)
         if stream is not None and await self._append(message_id, stream, message):
             return
-        if stream is not None:
-            await self.stop(message.address, message_id)
+        await self._change(message.address, message_id, lambda: self._client.update_message(message_id, message))
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        await self._change(address, message_id, lambda: self._client.delete_message(address, message_id))
+
+    async def _change(self, address: Address, message_id: str, change: Callable[[], Awaitable[None]]) -> None:
+        """Change a message that is no stream any more; what Slack refuses may be the stream of a process that died."""
+        is_stream = message_id in self._streams
+        if is_stream:
+            await self._client.stop_stream(address, message_id)
+            del self._streams[message_id]
         try:
-            await self._client.update_message(message_id, message)
-        except TargetUnreachable:
-            raise
-        except SendRejected:
-            if stream is not None:
+            await change()
+        except SendRejected as error:
+            if is_stream or isinstance(error, TargetUnreachable):
                 raise
-            # It may be a stream that a process has started which has died since.
-            await self._client.stop_stream(message.address, message_id)
-            await self._client.update_message(message_id, message)
+            await self._client.stop_stream(address, message_id)
+            await change()
 
     async def _append(self, message_id: str, stream: _Stream, message: OutgoingMessage) -> bool:
         """Add what is new to a stream; False if that is not possible."""
         is_old = self._get_time() - stream.started_at >= STREAM_SECONDS
         if not message.is_preview or is_old or not message.body.startswith(stream.text):
             return False
-        added = message.body[len(stream.text) :]
-        if added:
+        if added := message.body[len(stream.text) :]:
             try:
                 await self._client.append_stream(message.address, message_id, added)
             except TargetUnreachable:
@@ -286,9 +271,3 @@ class GrowingMessages:
                 return False
             stream.text = message.body
         return True
-
-    async def stop(self, address: Address, message_id: str) -> None:
-        """End a stream, if the message is one."""
-        if message_id in self._streams:
-            await self._client.stop_stream(address, message_id)
-            del self._streams[message_id]

@@ -130,15 +130,17 @@ class SlackClient:
         types = "im,mpim,public_channel,private_channel"
         return await self._read_pages("channels", max_pages, "users_conversations", types=types, exclude_archived=True)
 
-    async def list_history(self, channel_id: str, oldest: str, max_pages: int) -> list[JSON]:
-        """Return the messages of a channel after a time, without the replies in its threads; newest first."""
-        fields = {"channel": channel_id, "oldest": oldest, "include_all_metadata": True}
-        return await self._read_pages("messages", max_pages, "conversations_history", **fields)
+    async def list_messages(
+        self, channel_id: str, oldest: float, max_pages: int, *, thread_ts: str | None = None
+    ) -> list[JSON]:
+        """Return the messages of a channel after a time, the newest first; of a thread its first one and the replies.
 
-    async def list_replies(self, channel_id: str, thread_ts: str, oldest: str, max_pages: int) -> list[JSON]:
-        """Return the first message of a thread, and its replies after a time."""
-        fields = {"channel": channel_id, "ts": thread_ts, "oldest": oldest, "include_all_metadata": True}
-        return await self._read_pages("messages", max_pages, "conversations_replies", **fields)
+        What was written in a thread is not among the messages of its channel.
+        """
+        fields = {"channel": channel_id, "oldest": f"{max(0.0, oldest):.6f}", "include_all_metadata": True}
+        if thread_ts is None:
+            return await self._read_pages("messages", max_pages, "conversations_history", **fields)
+        return await self._read_pages("messages", max_pages, "conversations_replies", ts=thread_ts, **fields)
 
     async def find_file(self, file_id: str) -> JSON:
         return _read(await self._connect("files_info", file=file_id), "file")
@@ -153,7 +155,8 @@ class SlackClient:
         headers = {"Authorization": f"Bearer {self._settings.bot_token.get_secret_value()}"} if is_own else {}
         is_first = True
         async for chunk in self._fetcher.fetch(url, headers):
-            if is_first and not str(file.get("mimetype", "")).startswith("text/") and _is_sign_in_page(chunk):
+            is_page = chunk[:200].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+            if is_first and is_page and not str(file.get("mimetype", "")).startswith("text/"):
                 raise InvalidInput("Slack asks to sign in for it: the app lacks the scope files:read")
             is_first = False
             yield chunk
@@ -173,13 +176,8 @@ class SlackClient:
         return str(response["ts"])
 
     async def update_message(self, message_id: str, message: OutgoingMessage) -> None:
-        await self._deliver(
-            "chat_update",
-            is_repeatable=True,
-            channel=message.address.chat_id,
-            ts=message_id,
-            **_build_content(message),
-        )
+        fields = {"channel": message.address.chat_id, "ts": message_id, **_build_content(message)}
+        await self._deliver("chat_update", is_repeatable=True, **fields)
 
     async def delete_message(self, address: Address, message_id: str) -> None:
         place = {"channel": address.chat_id, "ts": message_id}
@@ -317,8 +315,7 @@ class SlackClient:
         """Return the entries of some pages; wait where Slack asks for it."""
         entries: list[JSON] = []
         cursor: str | None = None
-        pages = 0
-        while pages < max_pages:
+        while max_pages > 0:
             try:
                 data = _read(await self._request(method, limit=PAGE_SIZE, cursor=cursor, **fields))
             except ApiRefusal as error:
@@ -326,11 +323,9 @@ class SlackClient:
                     raise
                 await asyncio.sleep(error.wait_seconds)
                 continue
-            pages += 1
             entries += data.get(field) or []
             cursor = (data.get("response_metadata") or {}).get("next_cursor") or None
-            if cursor is None:
-                break
+            max_pages = max_pages - 1 if cursor else 0
         return entries
 
 
@@ -353,7 +348,3 @@ def find_share(file: JSON, channel_id: str) -> str | None:
 def _read(response: AsyncSlackResponse, field: str | None = None) -> JSON:
     data: JSON = response.data if isinstance(response.data, dict) else {}
     return data if field is None else data[field]
-
-
-def _is_sign_in_page(chunk: bytes) -> bool:
-    return chunk[:200].lstrip().lower().startswith((b"<!doctype html", b"<html"))

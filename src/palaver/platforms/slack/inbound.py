@@ -51,9 +51,9 @@ _TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,9}")
 class AppIdentity:
     """Our app, as events refer to it."""
 
-    user_id: str
-    bot_id: str
-    team_id: str
+    user_id: str = ""
+    bot_id: str = ""
+    team_id: str = ""
     name: str = ""
     commands: frozenset[str] = frozenset()  # the names of our commands
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.text import strip_markdown
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 Names = Mapping[str, str]  # of people and channels, by their ids
 
 _REFERENCE: Final = re.compile(r"<([^<>]+)>")
-_ESCAPES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 MAX_FALLBACK_CHARS: Final = 3000
 MAX_BUTTON_CHARS: Final = 75
@@ -38,11 +38,7 @@ def mentions_user(text: str, user_id: str) -> bool:
 
 
 def remove_leading_mention(text: str, user_id: str) -> str:
-    mention = re.compile(rf"\s*<@{re.escape(user_id)}(?:\|[^<>]*)?>[ \t:,]*")
-    position = 0
-    while match := mention.match(text, position):
-        position = match.end()
-    return text[position:].lstrip()
+    return re.sub(rf"^(?:\s*<@{re.escape(user_id)}(?:\|[^<>]*)?>[ \t:,]*)+", "", text).lstrip()
 
 
 def decode_text(text: str, names: Names) -> str:
@@ -51,13 +47,6 @@ def decode_text(text: str, names: Names) -> str:
     return "".join(
         _decode_reference(piece, names) if number % 2 else _unescape(piece) for number, piece in enumerate(pieces)
     )
-
-
-def escape_text(text: str) -> str:
-    """Return a text in which Slack finds no references."""
-    for escape, character in reversed(_ESCAPES):
-        text = text.replace(character, escape)
-    return text
 
 
 def _decode_reference(reference: str, names: Names) -> str:
@@ -76,9 +65,7 @@ def _decode_reference(reference: str, names: Names) -> str:
 
 
 def _unescape(text: str) -> str:
-    for escape, character in _ESCAPES:
-        text = text.replace(escape, character)
-    return text
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def build_blocks(markdown: str, buttons: Sequence[Button] = ()) -> list[dict[str, Any]]:
@@ -101,7 +88,7 @@ def build_blocks(markdown: str, buttons: Sequence[Button] = ()) -> list[dict[str
 def build_fallback_text(markdown: str) -> str:
     """Return what notifications and screen readers show of a message: a plain text, which Slack does not interpret."""
     plain = strip_markdown(markdown[: 2 * MAX_FALLBACK_CHARS]).strip() or markdown.strip()
-    return escape_text(plain[:MAX_FALLBACK_CHARS])
+    return escape(plain[:MAX_FALLBACK_CHARS], quote=False)
 
 
 def disarm_broadcasts(markdown: str) -> str:
@@ -124,112 +111,22 @@ def read_key(message: Mapping[str, Any]) -> str | None:
 
 
 # Slack's names of the emoji that people react with. Others keep their name, such as `:party_parrot:`.
-
-_EMOJI: Final = {
-    "+1": "👍",
-    "-1": "👎",
-    "100": "💯",
-    "alarm_clock": "⏰",
-    "astonished": "😲",
-    "beers": "🍻",
-    "blush": "😊",
-    "boom": "💥",
-    "bug": "🐛",
-    "bulb": "💡",
-    "cake": "🍰",
-    "calendar": "📆",
-    "checkered_flag": "🏁",
-    "clap": "👏",
-    "coffee": "☕",
-    "confused": "😕",
-    "cry": "😢",
-    "dart": "🎯",
-    "disappointed": "😞",
-    "exclamation": "❗",
-    "eyes": "👀",
-    "face_palm": "🤦",
-    "fire": "🔥",
-    "fireworks": "🎆",
-    "first_place_medal": "🥇",
-    "flushed": "😳",
-    "gift": "🎁",
-    "green_heart": "💚",
-    "grin": "😁",
-    "grinning": "😀",
-    "handshake": "🤝",
-    "heart": "❤️",
-    "heart_eyes": "😍",
-    "heavy_check_mark": "✔️",
-    "heavy_plus_sign": "➕",
-    "hourglass_flowing_sand": "⏳",
-    "hugging_face": "🤗",
-    "innocent": "😇",
-    "joy": "😂",
-    "kissing_heart": "😘",
-    "laughing": "😆",
-    "memo": "📝",
-    "mega": "📣",
-    "muscle": "💪",
-    "neutral_face": "😐",
-    "no_entry_sign": "🚫",
-    "ok": "🆗",
-    "ok_hand": "👌",
-    "one": "1️⃣",
-    "open_mouth": "😮",
-    "partying_face": "🥳",
-    "pencil2": "✏️",
-    "point_up": "☝️",
-    "pray": "🙏",
-    "purple_heart": "💜",
-    "pushpin": "📌",
-    "question": "❓",
-    "rage": "😡",
-    "raised_hands": "🙌",
-    "raising_hand": "🙋",
-    "recycle": "♻️",
-    "relieved": "😌",
-    "rocket": "🚀",
-    "rolling_on_the_floor_laughing": "🤣",
-    "rotating_light": "🚨",
-    "salt": "🧂",
-    "saluting_face": "🫡",
-    "scream": "😱",
-    "see_no_evil": "🙈",
-    "seedling": "🌱",
-    "ship": "🚢",
-    "shrug": "🤷",
-    "slightly_smiling_face": "🙂",
-    "smile": "😄",
-    "smiley": "😃",
-    "smirk": "😏",
-    "sob": "😭",
-    "sparkles": "✨",
-    "speech_balloon": "💬",
-    "star": "⭐",
-    "star-struck": "🤩",
-    "stopwatch": "⏱️",
-    "sunglasses": "😎",
-    "sweat_smile": "😅",
-    "tada": "🎉",
-    "the_horns": "🤘",
-    "thinking_face": "🤔",
-    "three": "3️⃣",
-    "trophy": "🏆",
-    "two": "2️⃣",
-    "unamused": "😒",
-    "upside_down_face": "🙃",
-    "v": "✌️",
-    "warning": "⚠️",
-    "wave": "👋",
-    "white_check_mark": "✅",
-    "wink": "😉",
-    "wrench": "🔧",
-    "x": "❌",
-    "yellow_heart": "💛",
-    "yum": "😋",
-    "zap": "⚡",
-    "zzz": "💤",
-}
+_EMOJI_TABLE: Final = """
++1 👍  -1 👎  100 💯  alarm_clock ⏰  astonished 😲  beers 🍻  blush 😊  boom 💥  bug 🐛  bulb 💡  cake 🍰
+calendar 📆  checkered_flag 🏁  clap 👏  coffee ☕  confused 😕  cry 😢  dart 🎯  disappointed 😞
+exclamation ❗  eyes 👀  face_palm 🤦  fire 🔥  fireworks 🎆  first_place_medal 🥇  flushed 😳  gift 🎁
+green_heart 💚  grin 😁  grinning 😀  handshake 🤝  heart ❤️  heart_eyes 😍  heavy_check_mark ✔️
+heavy_plus_sign ➕  hourglass_flowing_sand ⏳  hugging_face 🤗  innocent 😇  joy 😂  kissing_heart 😘
+laughing 😆  memo 📝  mega 📣  muscle 💪  neutral_face 😐  no_entry_sign 🚫  ok 🆗  ok_hand 👌  one 1️⃣
+open_mouth 😮  partying_face 🥳  pencil2 ✏️  point_up ☝️  pray 🙏  purple_heart 💜  pushpin 📌  question ❓
+rage 😡  raised_hands 🙌  raising_hand 🙋  recycle ♻️  relieved 😌  rocket 🚀
+rolling_on_the_floor_laughing 🤣  rotating_light 🚨  salt 🧂  saluting_face 🫡  scream 😱  see_no_evil 🙈
+seedling 🌱  ship 🚢  shrug 🤷  slightly_smiling_face 🙂  smile 😄  smiley 😃  smirk 😏  sob 😭  sparkles ✨
+speech_balloon 💬  star ⭐  star-struck 🤩  stopwatch ⏱️  sunglasses 😎  sweat_smile 😅  tada 🎉  the_horns 🤘
+thinking_face 🤔  three 3️⃣  trophy 🏆  two 2️⃣  unamused 😒  upside_down_face 🙃  v ✌️  warning ⚠️  wave 👋
+white_check_mark ✅  wink 😉  wrench 🔧  x ❌  yellow_heart 💛  yum 😋  zap ⚡  zzz 💤
+"""
+_EMOJI: Final = dict(re.findall(r"(\S+) (\S+)", _EMOJI_TABLE))
 _ALIASES: Final = {"thumbsup": "👍", "thumbsdown": "👎", "simple_smile": "🙂", "satisfied": "😆", "collision": "💥"}
 _VARIATION: Final = "\ufe0f"  # keyboards add it to some emoji, or not
 _NAMES: Final = {emoji.replace(_VARIATION, ""): name for name, emoji in _EMOJI.items()}

@@ -26,17 +26,16 @@ from palaver.platforms.common.inbound import parse_json_object
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from palaver.delivery.adapter import WebhookRequest
     from palaver.platforms.slack.client import SlackClient
 
+log = logging.getLogger(__name__)
+
 HELLO_SECONDS: Final = 15.0
 CLOSE_SECONDS: Final = 2.0
 MAX_WAITING_MESSAGES: Final = 1000  # that were read and not handled yet
-
-log = logging.getLogger(__name__)
-
 MAX_FORM_FIELDS: Final = 50
 MAX_SIGNATURE_SECONDS: Final = 300  # older requests may have been recorded and sent again
 
@@ -48,11 +47,12 @@ class Envelope:
     id: str
     kind: str  # `events_api`, `slash_commands` or `interactive`
     payload: dict[str, Any]
-    socket: SlackSocket = field(repr=False)
+    websocket: aiohttp.ClientWebSocketResponse = field(repr=False)
 
     async def acknowledge(self) -> None:
         """Tell Slack that it was stored. If that fails, Slack sends it again, and it is recognized."""
-        await self.socket.acknowledge(self.id)
+        with contextlib.suppress(aiohttp.ClientError, OSError):  # the connection has ended
+            await self.websocket.send_str(json.dumps({"envelope_id": self.id}))
 
 
 class SlackSocket:
@@ -120,21 +120,18 @@ class SlackSocket:
             if envelope := self._make_envelope(message):
                 return envelope
 
-    def take_waiting(self) -> list[Envelope]:
-        """Return what has arrived through this connection and was not handled yet, before it is closed."""
-        waiting = [self._received.get_nowait() for _ in range(self._received.qsize())]
-        envelopes = [self._make_envelope(each) for each in waiting if not isinstance(each, Exception)]
-        return [envelope for envelope in envelopes if envelope is not None]
+    def take_waiting(self) -> Iterator[Envelope]:
+        """Yield what has arrived through this connection and was not handled yet, before it is closed."""
+        for _ in range(self._received.qsize()):
+            message = self._received.get_nowait()
+            if not isinstance(message, Exception) and (envelope := self._make_envelope(message)):
+                yield envelope
 
     def _make_envelope(self, message: dict[str, Any]) -> Envelope | None:
         envelope_id = message.get("envelope_id")
         if not envelope_id:
             return None
-        return Envelope(str(envelope_id), str(message.get("type")), message.get("payload") or {}, self)
-
-    async def acknowledge(self, envelope_id: str) -> None:
-        with contextlib.suppress(aiohttp.ClientError, OSError):  # the connection has ended
-            await self._websocket.send_str(json.dumps({"envelope_id": envelope_id}))
+        return Envelope(str(envelope_id), str(message.get("type")), message.get("payload") or {}, self._websocket)
 
     async def close(self) -> None:
         await cancel_tasks(self._tasks)
@@ -194,15 +191,15 @@ def read_request(request: WebhookRequest) -> tuple[str, dict[str, Any]] | None:
     """Return what a request that was verified contains, under the names of Socket Mode; None if it can't be read."""
     try:
         if "json" in request.headers.get("content-type", ""):
-            body = json.loads(request.body)
-            is_test = isinstance(body, dict) and body.get("type") == "url_verification"
-            return ("url_verification" if is_test else "events_api", body) if isinstance(body, dict) else None
-        fields = dict(parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
-        if "payload" in fields:
-            payload = json.loads(fields["payload"])
-            return ("interactive", payload) if isinstance(payload, dict) else None
-    except (ValueError, RecursionError):
+            kind, payload = "events_api", parse_json_object(request.body)
+        else:
+            fields = dict(parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
+            if "payload" in fields:
+                kind, payload = "interactive", parse_json_object(fields["payload"])
+            elif "ssl_check" in fields:  # Slack looks at the certificate from time to time
+                kind, payload = "ssl_check", {}
+            else:
+                kind, payload = "slash_commands", fields if "command" in fields else None
+    except ValueError:
         return None
-    if "ssl_check" in fields:  # Slack looks at the certificate from time to time
-        return "ssl_check", {}
-    return ("slash_commands", dict(fields)) if "command" in fields else None
+    return None if payload is None else (kind, payload)
