@@ -13,6 +13,7 @@ import logging
 import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from palaver.core.errors import AccountRefused, ConnectionLost, SendRejected, SendRetryable
 from palaver.core.files import write_file_atomically
@@ -97,10 +98,7 @@ class WhatsAppWebAdapter(Adapter):
             self._identity = await asyncio.to_thread(self._load_account)
         elif self._child is None or not self._child.is_running or not (self._is_connected or self._is_linking):
             raise ConnectionLost(
-                say(
-                    "whatsapp_web.not_connected",
-                    "WhatsApp is not connected right now. It is being connected again.",
-                )
+                say("whatsapp_web.not_connected", "WhatsApp is not connected right now. It is being connected again.")
             )
         elif self._is_connected and time.monotonic() - self._heard_at > MAX_UNHEARD_SECONDS:
             raise ConnectionLost(
@@ -111,12 +109,8 @@ class WhatsAppWebAdapter(Adapter):
             )
         phone = self._identity.get("phone")
         name = self._identity.get("name") or (f"+{phone}" if phone else None)
-        return AccountInfo(
-            user_id=phone,
-            name=name,
-            is_linked=bool(phone),
-            details=(self._version,) if self._version else (),
-        )
+        details = (self._version,) if self._version else ()
+        return AccountInfo(user_id=phone, name=name, is_linked=bool(phone), details=details)
 
     async def run(self, link: AccountLink) -> None:
         """Receive, and let the account be linked when it is not, until canceled."""
@@ -136,11 +130,7 @@ class WhatsAppWebAdapter(Adapter):
                 self._identity = {}
                 if relinks > MAX_RELINKS:
                     raise ConnectionLost(
-                        say(
-                            "whatsapp_web.links_end",
-                            "WhatsApp ends every new link. {notice}",
-                            notice=self._notice,
-                        )
+                        say("whatsapp_web.links_end", "WhatsApp ends every new link. {notice}", notice=self._notice)
                     ) from None
             except _LinkingEnded:
                 rounds += 1
@@ -174,7 +164,7 @@ class WhatsAppWebAdapter(Adapter):
                 chats=self._settings.chats,
                 phone_number=self._settings.phone_number,
                 device_name=self._settings.device_name,
-                proxy_url=proxy.get_secret_value() if proxy else None,
+                proxy_url=urlsplit(proxy.get_secret_value()).geturl() if proxy else None,
             )
         except RequestError as error:
             raise ConnectionLost(error.text) from error
@@ -191,14 +181,11 @@ class WhatsAppWebAdapter(Adapter):
     async def _handle_event(self, number: int, event: Mapping[str, Any], intake: Intake, link: AccountLink) -> None:
         if event.get("kind") == "sent":  # the proof may come after the process that has sent it is gone
             await link.confirm(event["key"], event["id"])
-            update = None
-        else:
-            update = await self._parse(event)
-        if update is None:
-            await self._get_child().acknowledge(number)
+        elif (update := await self._parse(event)) is not None:
+            self._numbers[id(update)] = number
+            await intake.accept(update)
             return
-        self._numbers[id(update)] = number
-        await intake.accept(update)
+        await self._get_child().acknowledge(number)
 
     async def _acknowledge(self, update: AnyUpdate, _receipt: Receipt) -> None:
         await self._get_child().acknowledge(self._numbers.pop(id(update)))
@@ -217,9 +204,8 @@ class WhatsAppWebAdapter(Adapter):
             update = parse_event(event, context)
             self._recent.remember_received(event)
         except (*UNREADABLE_ERRORS, OSError) as error:  # OSError: a time that does not exist
-            log.warning(
-                "whatsapp_web_event_unreadable", extra={"account": self.account, "reason": type(error).__name__}
-            )
+            extra = {"account": self.account, "reason": type(error).__name__}
+            log.warning("whatsapp_web_event_unreadable", extra=extra)
             return None
         return update
 
@@ -234,9 +220,9 @@ class WhatsAppWebAdapter(Adapter):
 
     async def _handle_state(self, state: State, fields: Mapping[str, Any], link: AccountLink) -> None:
         match state:
-            case State.CONNECTED:
-                await self._handle_connected(fields["identity"], link)
-            case State.ALIVE:
+            case State.CONNECTED | State.ALIVE:
+                if state is State.CONNECTED:
+                    await self._handle_connected(fields["identity"])
                 self._heard_at = time.monotonic()
                 link.report_connected()
             case State.UNREADABLE:
@@ -254,15 +240,13 @@ class WhatsAppWebAdapter(Adapter):
             case _:
                 raise_refusal(state, unpack_text(fields.get("reason", "")))
 
-    async def _handle_connected(self, identity: Mapping[str, Any], link: AccountLink) -> None:
+    async def _handle_connected(self, identity: Mapping[str, Any]) -> None:
         self._is_connected, self._is_linking, self._notice = True, False, ""
-        self._heard_at = time.monotonic()
         self._group_names.clear()
         if identity != self._identity:
             self._identity = identity
             path, text = self._folder / ACCOUNT_FILE, json.dumps(identity)
             await asyncio.to_thread(write_file_atomically, path, text, overwrite=True)
-        link.report_connected()
 
     def _load_account(self) -> Mapping[str, Any]:
         try:
@@ -315,12 +299,9 @@ class WhatsAppWebAdapter(Adapter):
         seen = self._recent.find(message_id)
         if seen is None and is_group(chat):
             raise SendRejected("This message is too old to react to.")
-        target = {
-            "target": message_id,
-            "sender": seen.sender if seen else chat,
-            "is_own": seen.is_own if seen else False,
-        }
-        await self._deliver("react", SEND_SECONDS, is_repeatable=True, chat=chat, emoji=emoji, **target)
+        author = {"sender": seen.sender if seen else chat, "is_own": seen is not None and seen.is_own}
+        fields = {"chat": chat, "target": message_id, "emoji": emoji, **author}
+        await self._deliver("react", SEND_SECONDS, is_repeatable=True, **fields)
 
     async def show_typing(self, address: Address) -> None:
         """Show that the agent is typing; phones take it back after some seconds."""

@@ -58,14 +58,14 @@ library_log.setLevel(logging.CRITICAL)
 
 
 def _never_raise(handler: Callable[..., None]) -> Callable[..., None]:
-    """Keep an error in a callback from being printed with what was received. The connection goes on."""
+    """Report an error in a callback, but not what was received: Python would print it. The connection goes on."""
 
     @functools.wraps(handler)
     def call(self: NeonizeLibrary, *arguments: Any) -> None:
         try:
             handler(self, *arguments)
         except Exception as error:  # noqa: BLE001  (Go can't be told; its text may hold what was received)
-            self.report_problem(type(error).__name__)
+            self._report(State.UNREADABLE, {"reason": type(error).__name__})
 
     return call
 
@@ -111,8 +111,10 @@ class NeonizeLibrary:
     def _list_handlers(self) -> dict[Any, Callable[[Any], None]]:
         return {
             neonize.Message: self._on_message,
-            neonize.GroupInfoEvent: self._on_group_change,
-            neonize.JoinedGroup: self._on_joined_group,
+            neonize.GroupInfoEvent: lambda changed: self._on_group_event(
+                translation.translate_group_change(changed, self._load_identity())
+            ),
+            neonize.JoinedGroup: lambda joined: self._on_group_event(translation.translate_joined_group(joined)),
             neonize.Connected: self._on_connected,
             neonize.Disconnected: lambda _: self._report(State.DISCONNECTED, {}),
             neonize.KeepAliveTimeout: lambda _: self._set_keep_alive(is_missed=True),
@@ -134,10 +136,6 @@ class NeonizeLibrary:
     def stop(self) -> None:
         if self._client is not None:
             self._client.stop()
-
-    def report_problem(self, kind: str) -> None:
-        """Report that something was received which can't be read, without what it was."""
-        self._report(State.UNREADABLE, {"reason": kind})
 
     # ---- linking ---------------------------------------------------------------------------------------------
 
@@ -217,79 +215,69 @@ class NeonizeLibrary:
         """Look up the number of a sender whom WhatsApp names only by a LID; the library knows many."""
         if source.Sender.Server != "lid" or source.SenderAlt.User:
             return
-        with contextlib.suppress(Exception):  # whatever it is: the LID is enough, and the message must not be lost
+        try:
             source.SenderAlt.CopyFrom(self._get_client().get_pn_from_lid(source.Sender))
+        except NeonizeError:  # it does not know this one, and the LID is enough
+            pass
+        except Exception as error:  # noqa: BLE001  (whatever it is: the message must not be lost)
+            self._report(State.UNREADABLE, {"reason": f"number of a sender ({type(error).__name__})"})
 
-    def _on_group_change(self, changed: neonize.GroupInfoEvent) -> None:
-        if self._options["chats"] == "self":
-            return
-        event = translation.translate_group_change(changed, self._load_identity())
-        if event is not None:
+    def _on_group_event(self, event: dict[str, Any] | None) -> None:
+        if event is not None and self._options["chats"] != "self":
             self._receive(event)
-
-    def _on_joined_group(self, joined: neonize.JoinedGroup) -> None:
-        if self._options["chats"] != "self":
-            self._receive(translation.translate_joined_group(joined))
 
     # ---- requests --------------------------------------------------------------------------------------------
 
     def perform(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         if self._client is None or self._identity is None:
             raise RequestError(ErrorKind.NOT_SENT, "WhatsApp is not connected.")
-        requests = {
-            "send_text": self._send_text,
-            "send_file": self._send_file,
-            "delete": self._delete,
-            "react": self._react,
-            "typing": self._show_typing,
-            "download": self._download,
-            "group": self._describe_group,
-        }
         try:
-            return requests[name](self._client, fields)
+            return _download(self._client, fields) if name == "download" else self._act(self._client, name, fields)
         except NeonizeError as error:
             raise RequestError(classify_error(str(error)), describe_library_error(str(error))) from None
 
-    def _send_text(self, client: NewClient, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return self._send(client, fields, translation.build_text(fields["text"], fields.get("quoted")))
-
-    def _send_file(self, client: NewClient, fields: Mapping[str, Any]) -> dict[str, Any]:
-        content = _get_file_path(fields["file"]).read_bytes()
-        try:
-            upload = client.upload(content, _MEDIA_TYPES[fields["field"]])
-        except NeonizeError as error:  # nothing was sent yet
-            raise RequestError(ErrorKind.NOT_SENT, describe_library_error(str(error))) from None
-        seconds = measure_seconds(content) if fields["is_voice"] else None
-        return self._send(client, fields, translation.build_file(fields, upload, seconds=seconds))
-
-    def _send(self, client: NewClient, fields: Mapping[str, Any], message: Any) -> dict[str, Any]:
-        response = client.send_message(translation.parse_jid(fields["chat"]), message)
+    def _act(self, client: NewClient, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Do something in a chat; return the id of a message that was sent."""
+        chat = translation.parse_jid(fields["chat"])
+        match name:
+            case "send_text":
+                message = translation.build_text(fields["text"], fields.get("quoted"))
+            case "send_file":
+                message = _upload(client, fields)
+            case "delete":
+                message = translation.build_deletion(fields["chat"], fields["target"])
+            case "react":
+                message = translation.build_reaction(fields, time.time_ns() // 1_000_000)
+            case "typing":
+                presence = "COMPOSING" if fields["is_typing"] else "PAUSED"
+                media = ChatPresenceMedia.CHAT_PRESENCE_MEDIA_TEXT
+                client.send_chat_presence(chat, ChatPresence[f"CHAT_PRESENCE_{presence}"], media)
+                return {}
+            case "group":
+                return {"name": client.get_group_info(chat).GroupName.Name[: translation.MAX_NAME_CHARS]}
+            case _:
+                raise KeyError(name)
+        response = client.send_message(chat, message)
         self._sent_ids.append(response.ID)
         return {"id": response.ID}
 
-    def _delete(self, client: NewClient, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return self._send(client, fields, translation.build_deletion(fields["chat"], fields["target"]))
 
-    def _react(self, client: NewClient, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return self._send(client, fields, translation.build_reaction(fields, time.time_ns() // 1_000_000))
+def _upload(client: NewClient, fields: Mapping[str, Any]) -> Any:
+    content = _get_file_path(fields["file"]).read_bytes()
+    try:
+        upload = client.upload(content, _MEDIA_TYPES[fields["field"]])
+    except NeonizeError as error:  # nothing was sent yet
+        raise RequestError(ErrorKind.NOT_SENT, describe_library_error(str(error))) from None
+    return translation.build_file(fields, upload, seconds=measure_seconds(content) if fields["is_voice"] else None)
 
-    def _show_typing(self, client: NewClient, fields: Mapping[str, Any]) -> dict[str, Any]:
-        presence = ChatPresence.CHAT_PRESENCE_COMPOSING if fields["is_typing"] else ChatPresence.CHAT_PRESENCE_PAUSED
-        jid = translation.parse_jid(fields["chat"])
-        client.send_chat_presence(jid, presence, ChatPresenceMedia.CHAT_PRESENCE_MEDIA_TEXT)
-        return {}
 
-    def _download(self, client: NewClient, fields: Mapping[str, Any]) -> dict[str, Any]:
-        content = client.download_any(translation.parse_reference(fields["reference"]))
-        if len(content) > fields["max_bytes"]:
-            raise RequestError(ErrorKind.TOO_LARGE, "The file is larger than WhatsApp had said.")
-        with _get_file_path(fields["file"]).open("xb") as file:
-            file.write(content)
-        return {"size": len(content)}
-
-    def _describe_group(self, client: NewClient, fields: Mapping[str, Any]) -> dict[str, Any]:
-        info = client.get_group_info(translation.parse_jid(fields["chat"]))
-        return {"name": info.GroupName.Name[: translation.MAX_NAME_CHARS]}
+def _download(client: NewClient, fields: Mapping[str, Any]) -> dict[str, Any]:
+    content = client.download_any(translation.parse_reference(fields["reference"]))
+    if len(content) > fields["max_bytes"]:
+        raise RequestError(ErrorKind.TOO_LARGE, "The file is larger than WhatsApp had said.")
+    with _get_file_path(fields["file"]).open("xb") as file:
+        file.write(content)
+    return {"size": len(content)}
 
 
 def _get_file_path(name: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Final, Literal
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator
 
@@ -43,8 +42,16 @@ _CHECK_PHONE_NUMBER = check_text(
     ),
     clean=lambda number: re.sub("[ ()./-]", "", number.strip()).removeprefix("+"),
 )
-_PROXY_SCHEMES = frozenset({"http", "https", "socks5"})
-_MAX_DEVICE_NAME_CHARS = 32
+_MAX_DEVICE_NAME_CHARS: Final = 32
+_CHECK_DEVICE_NAME = check_text(
+    lambda name: 0 < len(name) <= _MAX_DEVICE_NAME_CHARS and name.isprintable(),
+    say("signal.bad_device_name", "The device name needs 1 to {limit} characters.", limit=_MAX_DEVICE_NAME_CHARS),
+    clean=lambda name: " ".join(name.split()),
+)
+_CHECK_PROXY_URL = check_text(
+    lambda url: is_http_url(url, {"http", "https", "socks5"}),
+    say("whatsapp_web.bad_proxy", "This is not the address of a proxy; use one such as socks5://127.0.0.1:1080."),
+)
 
 
 class WhatsAppWebSettings(AccountSettings):
@@ -53,38 +60,9 @@ class WhatsAppWebSettings(AccountSettings):
     chats: Literal["self", "all"] = "self"  # answer only your messages to yourself, or everybody whom the rules allow
     # Of the account: then it is linked by a code to type instead of a QR code.
     phone_number: Annotated[str, _CHECK_PHONE_NUMBER] | None = None
-    device_name: str = "Palaver"  # in the list of linked devices on the phone
-    proxy_url: SecretStr | None = None  # http://…, https://… or socks5://…; it may contain a password
+    device_name: Annotated[str, _CHECK_DEVICE_NAME] = "Palaver"  # in the list of linked devices on the phone
+    proxy_url: Annotated[SecretStr, _CHECK_PROXY_URL] | None = None  # it may contain a password
     child_command: tuple[str, ...] | None = None  # a program that speaks the same lines instead of the built-in one
-
-    @field_validator("device_name")
-    @classmethod
-    def _check_device_name(cls, value: str) -> str:
-        name = " ".join(value.split())
-        if not name or len(name) > _MAX_DEVICE_NAME_CHARS or not name.isprintable():
-            raise ValueError(
-                say(
-                    "signal.bad_device_name",
-                    "The device name needs 1 to {limit} characters.",
-                    limit=_MAX_DEVICE_NAME_CHARS,
-                )
-            )
-        return name
-
-    @field_validator("proxy_url")
-    @classmethod
-    def _check_proxy_url(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is None:
-            return None
-        url = value.get_secret_value().strip()
-        if not is_http_url(url, _PROXY_SCHEMES):
-            raise ValueError(
-                say(
-                    "whatsapp_web.bad_proxy",
-                    "This is not the address of a proxy; use one such as socks5://127.0.0.1:1080.",
-                )
-            )
-        return SecretStr(urlsplit(url).geturl())
 
     @field_validator("child_command")
     @classmethod

@@ -173,10 +173,14 @@ class ChildProcess:
             await self._report_end(reason)
 
     def _handle(self, fields: dict[str, Any]) -> None:
+        """Raises ValueError, KeyError or TypeError for what is neither an event nor a state nor a reply."""
         if "re" not in fields:
             if self._lines.qsize() >= MAX_QUEUED_LINES:
                 raise asyncio.QueueFull
-            _check_line(fields)
+            if "seq" not in fields:
+                State(fields["state"])
+            elif not isinstance(fields["seq"], int) or not isinstance(fields["event"], dict):
+                raise TypeError
             self._lines.put_nowait(fields)
             return
         reply = self._replies.get(fields["re"])
@@ -238,14 +242,6 @@ class ChildProcess:
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
-
-
-def _check_line(fields: dict[str, Any]) -> None:
-    """Raise ValueError, KeyError or TypeError for what is neither an event nor a state."""
-    if "seq" not in fields:
-        State(fields["state"])
-    elif not isinstance(fields["seq"], int) or not isinstance(fields["event"], dict):
-        raise TypeError
 
 
 def describe_exit(code: int, error_output: bytes) -> str:

@@ -8,7 +8,7 @@
 The child sends a `ready` or `failed` state first. An event is on the child's disk until it was acknowledged, and is
 sent again after a restart of either side. States are sent once: what counts is the latest.
 
-This module is imported by the child: it imports nothing but the standard library.
+This module is imported by the child: it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import time
 from collections import deque
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
+
+from palaver.core.files import flush_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,16 +138,15 @@ class Spool:
 
     def append(self, event: dict[str, Any]) -> int:
         """Store an event durably; return its number. Raises OSError if the disk is full."""
-        data = json.dumps(event, separators=(",", ":")).encode("ascii")
         with self._lock:
             number = max(self._last + 1, time.time_ns())  # never one that was used before, also after a restart
-            new, path = self._folder / f"{number}.new", self._get_path(number)
+            new = self._folder / f"{number}.new"
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(data)
+                file.write(encode_line(event))
                 file.flush()
                 os.fsync(file.fileno())
-            new.rename(path)
-            self._sync_folder()
+            new.rename(self._get_path(number))
+            flush_folder(self._folder)  # the name of the new file is durable, too
             self._last = number
             self._stored.add(number)
             self._waiting.append(number)
@@ -180,11 +181,3 @@ class Spool:
 
     def _get_path(self, number: int) -> Path:
         return self._folder / f"{number}.json"
-
-    def _sync_folder(self) -> None:
-        """Make the name of a new file durable, too."""
-        descriptor = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -195,13 +195,12 @@ def describe_media(message: Message) -> dict[str, Any] | None:
     if field is None:
         return None
     media = getattr(message, field)
-    bare = Message()
-    target = getattr(bare, field)
-    for name in ("mediaKey", "fileSHA256", "fileEncSHA256", "fileLength", "mimetype"):
-        setattr(target, name, getattr(media, name))
-    target.URL = media.URL if _FILE_URL.fullmatch(media.URL) else ""
-    target.directPath = media.directPath if _FILE_PATH.fullmatch(media.directPath) else ""
-    reference = bare.SerializeToString()
+    kept = ("mediaKey", "fileSHA256", "fileEncSHA256", "fileLength", "mimetype")
+    download = {name: getattr(media, name) for name in kept} | {
+        "URL": media.URL if _FILE_URL.fullmatch(media.URL) else "",
+        "directPath": media.directPath if _FILE_PATH.fullmatch(media.directPath) else "",
+    }
+    reference = Message(**{field: download}).SerializeToString()
     if len(reference) > MAX_REFERENCE_BYTES:
         return None
     is_document, is_audio = field == "documentMessage", field == "audioMessage"
@@ -263,23 +262,22 @@ def build_context(quoted: Mapping[str, Any]) -> ContextInfo:
 
 def build_file(fields: Mapping[str, Any], upload: neonize.UploadResponse, *, seconds: int | None = None) -> Message:
     """Return the message of a file that was uploaded: `field` says how phones show it."""
-    message = Message()
-    media = getattr(message, fields["field"])
-    media.URL = upload.url
-    media.directPath = upload.DirectPath
-    media.mediaKey = upload.MediaKey
-    media.fileEncSHA256 = upload.FileEncSHA256
-    media.fileSHA256 = upload.FileSHA256
-    media.fileLength = upload.FileLength
-    media.mimetype = fields["media_type"]
+    media: dict[str, Any] = {
+        "URL": upload.url,
+        "directPath": upload.DirectPath,
+        "mediaKey": upload.MediaKey,
+        "fileEncSHA256": upload.FileEncSHA256,
+        "fileSHA256": upload.FileSHA256,
+        "fileLength": upload.FileLength,
+        "mimetype": fields["media_type"],
+    }
     if fields["field"] == "documentMessage":
-        media.fileName = media.title = fields["name"]
+        media |= {"fileName": fields["name"], "title": fields["name"]}
     if fields["field"] == "audioMessage":
-        media.PTT = fields["is_voice"]
-        media.seconds = seconds or 0
+        media |= {"PTT": fields["is_voice"], "seconds": seconds or 0}
     if fields.get("quoted"):
-        media.contextInfo.CopyFrom(build_context(fields["quoted"]))
-    return message
+        media["contextInfo"] = build_context(fields["quoted"])
+    return Message(**{fields["field"]: media})
 
 
 def build_deletion(chat: str, message_id: str) -> Message:
