@@ -31,21 +31,19 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
 
+log = logging.getLogger(__name__)
+
+JSON = dict[str, Any]
+
 CONNECT_TIMEOUT_SECONDS: Final = 15.0
 ANSWER_TIMEOUT_SECONDS: Final = 30.0
 UPLOAD_TIMEOUT_SECONDS: Final = 180.0
 CLOSE_TIMEOUT_SECONDS: Final = 5.0  # for the other side to confirm that the socket ends
-
-log = logging.getLogger(__name__)
-
 FILE_HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
 MAX_GUILDS: Final = 200  # that are checked for missing permissions
 INTERACTION_SECONDS: Final = 3.0  # then Discord tells the person that we did not answer
 DEFERRED_REPLY: Final = 5
 DEFERRED_UPDATE: Final = 6
-
-JSON = dict[str, Any]
-
 # The flags of an application that may read messages: one for small bots, one for those that Discord has verified.
 CONTENT_FLAGS: Final = (1 << 18) | (1 << 19)
 ADMINISTRATOR: Final = 1 << 3
@@ -101,13 +99,7 @@ class DiscordHttp(HTTPClient):
             compress=compress,
         )
 
-    async def request(
-        self,
-        route: Route,
-        *,
-        form: Iterable[dict[str, Any]] | None = None,
-        **options: Any,
-    ) -> Any:
+    async def request(self, route: Route, *, form: Iterable[JSON] | None = None, **options: Any) -> Any:
         headers = {"User-Agent": self.user_agent, "Authorization": f"Bot {self.token}"}
         data: aiohttp.FormData | bytes | None = None
         if form is not None:
@@ -241,16 +233,15 @@ class DiscordClient:
 
     async def remove_placeholder(self, application_id: str, token: str) -> None:
         """Remove the sign that a command is worked on: its reply is a message of its own."""
-        path = f"/webhooks/{application_id}/{quote(token, safe='')}/messages/@original"
-        await self._tell_person("DELETE", path)
+        await self._answer("DELETE", application_id, token, "/messages/@original")
 
     async def answer_press(self, application_id: str, token: str, text: str) -> None:
-        path = f"/webhooks/{application_id}/{quote(token, safe='')}"
-        await self._tell_person("POST", path, json=build_press_answer(text))
+        await self._answer("POST", application_id, token, json=build_press_answer(text))
 
-    async def _tell_person(self, method: str, path: str, **options: Any) -> None:
+    async def _answer(self, method: str, application_id: str, token: str, rest: str = "", **options: Any) -> None:
+        """Change what a person sees of a command or a press."""
         try:
-            await self._request(method, path, **options)
+            await self._request(method, f"/webhooks/{application_id}/{quote(token, safe='')}{rest}", **options)
         except RequestError as error:
             log.info("discord_interaction_not_answered", extra={"reason": str(error)})
 
@@ -273,15 +264,6 @@ def has_content_intent(application: JSON) -> bool:
     return bool(application.get("flags", 0) & CONTENT_FLAGS)
 
 
-def build_invite_url(application_id: str) -> str:
-    """Return the address where the bot is added to a server, with the permissions that it needs."""
-    permissions = sum(PERMISSIONS)
-    return (
-        f"https://discord.com/oauth2/authorize?client_id={application_id}&scope=bot+applications.commands"
-        f"&permissions={permissions}"
-    )
-
-
 def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> AccountInfo:
     """Return the bot's name, and what is missing."""
     warnings = []
@@ -289,7 +271,10 @@ def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> A
         warnings.append(NO_CONTENT_WARNING)
     if application.get("interactions_endpoint_url"):
         warnings.append(ENDPOINT_WARNING)
-    invite = build_invite_url(application["id"])
+    invite = (  # to a server, with the permissions that it needs
+        f"https://discord.com/oauth2/authorize?client_id={application['id']}&scope=bot+applications.commands"
+        f"&permissions={sum(PERMISSIONS)}"
+    )
     if not guilds:
         warnings.append(
             say(
@@ -299,15 +284,16 @@ def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> A
                 link=invite,
             )
         )
-    lacking = [(guild["name"], missing) for guild in guilds if (missing := _list_missing(guild))]
-    for name, missing in lacking[:MAX_NAMED_SERVERS]:
+    granted = [(guild["name"], int(guild["permissions"])) for guild in guilds]
+    lacking = [(name, bits) for name, bits in granted if not bits & ADMINISTRATOR and ~bits & sum(PERMISSIONS)]
+    for name, bits in lacking[:MAX_NAMED_SERVERS]:
         warnings.append(
             say(
                 "discord.lacks_permissions",
                 'In the server "{server}" the bot lacks: {permissions}. Let an administrator open Server'
                 " Settings, then Roles, choose the role of the bot, and turn these on under Permissions.",
                 server=name,
-                permissions=", ".join(missing),
+                permissions=", ".join(named for bit, named in PERMISSIONS.items() if not bits & bit),
             )
         )
     if len(lacking) > MAX_NAMED_SERVERS:
@@ -318,18 +304,6 @@ def describe_account(user: JSON, application: JSON, guilds: Sequence[JSON]) -> A
                 count=len(lacking) - MAX_NAMED_SERVERS,
             )
         )
-    count = len(guilds)
-    return AccountInfo(
-        user_id=user["id"],
-        name=f"@{user['username']}",
-        warnings=tuple(warnings),
-        details=(
-            f"In {count} server{'' if count == 1 else 's'}",
-            say("discord.add_server", "Add it to a server: {link}", link=invite),
-        ),
-    )
-
-
-def _list_missing(guild: JSON) -> list[str]:
-    granted = int(guild["permissions"])
-    return [] if granted & ADMINISTRATOR else [name for bit, name in PERMISSIONS.items() if not granted & bit]
+    places = f"In {len(guilds)} server{'' if len(guilds) == 1 else 's'}"
+    details = (places, say("discord.add_server", "Add it to a server: {link}", link=invite))
+    return AccountInfo(user_id=user["id"], name=f"@{user['username']}", warnings=tuple(warnings), details=details)

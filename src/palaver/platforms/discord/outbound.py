@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import Button, OutgoingFile, OutgoingMessage
     from palaver.sessions.delivery import Address
 
+JSON = dict[str, Any]
+
 TABLE_LINES: Final = TableLines(column="  ", cross="  ")
 MAX_TABLE_COLUMNS: Final = 58  # characters of a line of code on a phone in landscape; wider tables become lists
 RULE: Final = "─" * 12
@@ -34,8 +36,6 @@ _CODE_OR_IMAGE: Final = re.compile(r"`[^`\n]*`|!(?=\[)")
 _TASK: Final = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[([ xX])\](?=\s)")
 
 _REMOVED: Final = "\0"  # a line that is part of what was replaced; Markdown cannot contain it
-
-JSON = dict[str, Any]
 
 # Whatever the agent writes, it notifies at most the person whom it answers.
 ALLOWED_MENTIONS: Final[JSON] = {"parse": [], "replied_user": True}
@@ -67,7 +67,8 @@ def format_for_discord(markdown: str) -> str:
             _replace(lines, token.map, RULE)
         elif token.type == "inline" and token.map:
             for number in range(*token.map):
-                lines[number] = _replace_inline(lines[number])
+                line = _TASK.sub(lambda match: match[1] + ("☐" if match[2] == " " else "☑"), lines[number])
+                lines[number] = _CODE_OR_IMAGE.sub(lambda match: "" if match[0] == "!" else match[0], line)
         position += 1
     return "\n".join(line for line in lines if line != _REMOVED)
 
@@ -86,7 +87,7 @@ def _get_block_parser() -> MarkdownIt:
 
 
 def _replace(lines: list[str], place: Sequence[int], text: str) -> None:
-    first, end = place[0], place[1]
+    first, end = place
     while end > first + 1 and not lines[end - 1].strip():
         end -= 1  # an empty line after it stays
     lines[first] = text
@@ -102,17 +103,14 @@ def _replace_heading(lines: list[str], token: Token, inline: Token) -> None:
         _replace(lines, token.map, f"**{text.replace('**', '')}**" if text else "")
 
 
-def _replace_inline(line: str) -> str:
-    line = _TASK.sub(lambda match: match[1] + ("☐" if match[2] == " " else "☑"), line)
-    return _CODE_OR_IMAGE.sub(lambda match: "" if match[0] == "!" else match[0], line) if "![" in line else line
-
-
 # ---- tables --------------------------------------------------------------------------------------------------
 
 
 def _format_table(tokens: Sequence[Token]) -> str:
     """Return a table as aligned text in a block of code; as a list if it is too wide or has links."""
-    rows = list(read_rows(tokens, _parse_cell))
+    parse = _get_parser().parseInline
+    # A short row has many empty cells, which need no parser.
+    rows = list(read_rows(tokens, lambda cell: parse(cell.content)[0] if cell.content else cell))
     texts = [[_get_plain_text(cell) for cell in row] for row in rows]
     has_links = any(child.type == "link_open" for row in rows for cell in row for child in cell.children or ())
     has_fences = any("```" in text for row in texts for text in row)
@@ -122,15 +120,10 @@ def _format_table(tokens: Sequence[Token]) -> str:
     return f"```\n{drawn}\n```"
 
 
-def _parse_cell(cell: Token) -> Token:
-    return _get_parser().parseInline(cell.content)[0] if cell.content else cell  # a short row has many empty ones
-
-
 def _format_as_list(rows: Sequence[Sequence[str]]) -> str:
     header, *body = rows
     lines = []
-    for row in body:
-        first, *rest = row
+    for first, *rest in body:
         lines.append(f"- **{first.replace('**', '')}**" if first else "-")
         lines += [f"  - {cell}" for cell in name_cells(header[1:], rest)]
     return "\n".join(lines or [" · ".join(header)])
@@ -227,24 +220,20 @@ def _build_buttons(buttons: Sequence[Button]) -> list[JSON]:
 
 def build_commands(commands: Sequence[Command]) -> list[JSON]:
     """Return the slash commands of the bot. What follows the name is one argument, as it is typed elsewhere."""
-    return [_build_command(command) for command in commands][:MAX_COMMANDS]
+    return [_build_command(command) for command in commands[:MAX_COMMANDS]]
 
 
 def _build_command(command: Command) -> JSON:
-    fields: JSON = {
+    summary, usage = (
+        translate(text, chat_language.name)[:MAX_DESCRIPTION_CHARS] for text in (command.summary, command.usage)
+    )
+    is_required = not command.usage.startswith("[")
+    argument = {"type": 3, "name": ARGUMENT, "description": usage, "required": is_required}
+    return {
         "type": 1,
         "name": command.name,
-        "description": translate(command.summary, chat_language.name)[:MAX_DESCRIPTION_CHARS],
+        "description": summary,
         "contexts": [0, 1],  # in servers and in direct messages with the bot
         "integration_types": [0],
+        **({"options": [argument]} if command.usage else {}),
     }
-    if command.usage:
-        fields["options"] = [
-            {
-                "type": 3,
-                "name": ARGUMENT,
-                "description": translate(command.usage, chat_language.name)[:MAX_DESCRIPTION_CHARS],
-                "required": not command.usage.startswith("["),
-            }
-        ]
-    return fields

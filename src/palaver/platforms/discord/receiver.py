@@ -213,7 +213,9 @@ class Receiver:
             elif (due := next((each for each, gap in self._gaps.items() if gap.is_due), None)) is not None:
                 await self._close_gap(due)
             elif not self._is_swept and not self._awaited_guilds and not self._gaps:
-                await self._finish_sweep()
+                self._is_swept = True  # all channels are up to date, as soon as everything that was found is stored
+                self._baseline = max(self._baseline, self._newest - SAFETY_MARGIN)
+                await self._intake.save_cursor(Cursor(str(self._baseline)))
             else:
                 self._changed.clear()
                 next_gap = min((gap.not_before - time.monotonic() for gap in self._gaps.values()), default=None)
@@ -288,12 +290,6 @@ class Receiver:
             self._awaited_guilds.discard(fields["id"])
             self._directory.remove_guild(fields["id"])
 
-    async def _finish_sweep(self) -> None:
-        """Note that all channels are up to date, as soon as everything that was found is stored."""
-        self._is_swept = True
-        self._baseline = max(self._baseline, self._newest - SAFETY_MARGIN)
-        await self._intake.save_cursor(Cursor(str(self._baseline)))
-
     async def _close_gap(self, channel_id: str) -> bool:
         """Accept what was written in a channel since its cursor, the oldest first. False: it will be read later."""
         gap = self._gaps.setdefault(channel_id, _Gap(self._baseline))
@@ -305,7 +301,8 @@ class Receiver:
         )
         try:
             messages = await fetch_messages(self._client, channel_id, position)
-            channel = await self._find_listed_channel(channel_id) if messages else None
+            is_direct = channel_id in self._unlisted.ids[DIRECT_CHATS]
+            channel = await self._find_by_id(channel_id, None, is_direct=is_direct) if messages else None
         except HistoryUnavailable as error:
             gap.not_before = time.monotonic() + error.seconds
             log.warning("discord_history_postponed", extra={"channel": channel_id, "reason": str(error)})
@@ -313,16 +310,13 @@ class Receiver:
         if messages is None:
             await self._unlisted.forget(channel_id)
         elif channel is not None:
-            await self._accept_history(messages, channel)
+            log.info("discord_gap", extra={"channel": channel.id, "messages": len(messages)})
+            for message in messages:
+                await self._accept_message(message, channel)
+            newest = self._positions[channel.id] = int(messages[-1]["id"])
+            await self._intake.save_cursor(Cursor(str(newest), channel.id))
         self._gaps.pop(channel_id, None)
         return True
-
-    async def _accept_history(self, messages: list[JSON], channel: Channel) -> None:
-        log.info("discord_gap", extra={"channel": channel.id, "messages": len(messages)})
-        for message in messages:
-            await self._accept_message(message, channel)
-        newest = self._positions[channel.id] = int(messages[-1]["id"])
-        await self._intake.save_cursor(Cursor(str(newest), channel.id))
 
     # ---- channels --------------------------------------------------------------------------------------------
 
@@ -343,17 +337,14 @@ class Receiver:
     async def _find_channel(self, fields: JSON) -> Channel:
         """Return the channel of an event. Events of direct chats are those without a server."""
         channel_id, guild_id = fields["channel_id"], fields.get("guild_id")
-        if guild_id is None:
-            return Channel(id=channel_id, kind=DIRECT)
-        return self._directory.find(channel_id) or await self._fetch_channel(channel_id, guild_id)
+        return await self._find_by_id(channel_id, guild_id, is_direct=guild_id is None)
 
-    async def _find_listed_channel(self, channel_id: str) -> Channel:
-        if channel_id in self._unlisted.ids[DIRECT_CHATS]:
+    async def _find_by_id(self, channel_id: str, guild_id: str | None, *, is_direct: bool) -> Channel:
+        """Return a channel; ask Discord for one that it has not reported, such as a thread that was archived."""
+        if is_direct:
             return Channel(id=channel_id, kind=DIRECT)
-        return self._directory.find(channel_id) or await self._fetch_channel(channel_id, None)
-
-    async def _fetch_channel(self, channel_id: str, guild_id: str | None) -> Channel:
-        """Ask Discord for a channel that it has not reported, such as a thread that was archived."""
+        if (known := self._directory.find(channel_id)) is not None:
+            return known
         try:
             channel = Channel.from_json(await ask(lambda: self._client.get_channel(channel_id)), guild_id)
         except RequestRefused as error:
