@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from palaver.delivery.model import LengthUnit, measure_length
+from palaver.delivery.splitting import FILL_PERCENT
+from palaver.platforms.telegram.manifest import MAX_MESSAGE_UNITS
 from palaver.platforms.telegram.outbound import (
-    MAX_PIECE_UNITS,
     MessageBody,
     choose_file_method,
     choose_menu_commands,
@@ -19,6 +20,8 @@ from palaver.platforms.telegram.outbound import (
 )
 
 from .bot_api_server import list_problems
+
+MAX_PIECE_UNITS = MAX_MESSAGE_UNITS * FILL_PERCENT // 100
 
 
 def render(markdown: str, **options: Any) -> list[MessageBody]:
@@ -129,6 +132,12 @@ def test_a_block_of_code_that_fits_into_a_message_is_not_cut() -> None:
     code = "\n".join(f"print({number})" for number in range(150))
     bodies = render("word " * 500 + f"\n\n```\n{code}\n```")
     assert [text for body in bodies for kind, text, _ in list_formats(body) if kind == "pre"] == [code]
+
+
+def test_a_table_that_is_cut_has_its_header_again() -> None:
+    bodies = render("| name | value |\n|-|-|\n" + "| some name | some value |\n" * 300)
+    assert len(bodies) > 1
+    assert all(body.text.startswith("name      │ value\n") for body in bodies)
 
 
 @pytest.mark.parametrize("offset", range(4))

@@ -1,17 +1,17 @@
 """Turns an answer into messages of Telegram. Pure.
 
 A message is stored as JSON: `{"text": …, "entities": […]}`, and `"rich"` with its Markdown if it is tried as a rich
-message first. The text is cut after it was formatted, so its length is what Telegram counts.
+message first. Its length is that of the formatted text, which is what Telegram counts.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 import pyromark
@@ -19,7 +19,9 @@ from telegramify_markdown.config import RenderConfig
 from telegramify_markdown.converter import STANDARD_OPTIONS, EventWalker
 
 from palaver.delivery.model import LengthUnit, measure_length
+from palaver.delivery.splitting import split_markdown
 from palaver.platforms.common.markdown import draw_table, name_cells
+from palaver.platforms.telegram.manifest import CAPABILITIES
 
 MAX_TABLE_COLUMNS: Final = 60  # in characters; what is wider breaks into pieces on a phone
 MAX_MATH_CHARS: Final = 300
@@ -38,12 +40,10 @@ Payload = Any  # `{"Start": "Paragraph"}`, `{"Text": "…"}`, "SoftBreak", as th
 Range = Mapping[str, int]  # in the UTF-8 of the source
 Event = tuple[Payload, Range | None]
 
-MAX_PIECE_UNITS: Final = 3686  # 90 %: Telegram's own count can differ a little
 MAX_ENTITIES: Final = 100  # of one message; Telegram ignores the rest, so links and code come first
 MAX_RICH_UNITS: Final = 4096  # apps show only the beginning of longer rich messages
 MAX_PHOTO_BYTES: Final = 10 * 1024 * 1024
 MAX_PRESS_ANSWER_CHARS: Final = 200
-MIN_PIECE_SHARE: Final = 4  # a piece ends at a paragraph only if it then has at least a quarter of the limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,18 @@ def format_markdown(markdown: str) -> MessageBody:
         text, entities, _ = EventWalker(_CONFIG, markdown).walk(prepared)
     except RecursionError:  # a formula that is nested too deeply for the library
         return MessageBody(markdown)
-    return MessageBody(text, [entity.to_dict() for entity in entities])
+    start = len(text) - len(text.lstrip("\n"))
+    text = text.lstrip("\n").rstrip()
+    end = _measure(text)
+    found = []
+    for entity in sorted((each.to_dict() for each in reversed(entities)), key=lambda each: each["offset"]):
+        first, last = max(entity["offset"] - start, 0), min(entity["offset"] + entity["length"] - start, end)
+        if first < last:
+            found.append({**entity, "offset": first, "length": last - first})
+    if len(found) > MAX_ENTITIES:
+        found.sort(key=lambda entity: entity["type"] not in {"text_link", "pre"})
+        found = sorted(found[:MAX_ENTITIES], key=lambda entity: entity["offset"])
+    return MessageBody(text, found)
 
 
 def needs_rich_message(markdown: str) -> bool:
@@ -281,113 +292,27 @@ def _write_table(rows: list[list[str]], place: Range) -> Iterator[Event]:
         yield {"End": "Paragraph"}, place
 
 
+# ---- messages ------------------------------------------------------------------------------------------------
+
+
 def render_markdown(markdown: str, *, uses_rich_messages: bool = False) -> list[str]:
     """Return the messages that a text becomes, as JSON."""
+    format_part = cache(_format_part)  # it is measured before it is sent
+    parts = split_markdown(markdown, CAPABILITIES, lambda part: _measure(format_part(part).text))
+    bodies = [format_part(part) for part in parts]
+    is_short = len(bodies) == 1 and _measure(markdown) <= MAX_RICH_UNITS
+    if uses_rich_messages and is_short and needs_rich_message(markdown):
+        bodies = [replace(bodies[0], rich=markdown)]
+    return [body.to_json() for body in bodies]
+
+
+def _format_part(markdown: str) -> MessageBody:
     formatted = format_markdown(markdown)
-    if not formatted.text.strip():
-        formatted = MessageBody(markdown)  # only markup: shown as it was written
-    pieces = list(split_formatted_text(formatted))
-    if (
-        uses_rich_messages
-        and len(pieces) == 1
-        and measure_length(markdown, LengthUnit.UTF16) <= MAX_RICH_UNITS
-        and needs_rich_message(markdown)
-    ):
-        pieces = [replace(pieces[0], rich=markdown)]
-    return [piece.to_json() for piece in pieces]
+    return formatted if formatted.text.strip() else MessageBody(markdown)  # only markup: shown as it was written
 
 
-# ---- splitting -----------------------------------------------------------------------------------------------
-
-
-def split_formatted_text(formatted: MessageBody) -> Iterator[MessageBody]:
-    """Split a text at its paragraphs and blocks of code; a format that is cut goes on in the next piece.
-
-    Takes time in proportion to the text.
-    """
-    text = formatted.text
-    waiting = sorted(formatted.entities, key=lambda entity: (entity["offset"], -entity["length"]), reverse=True)
-    open_entities: list[dict[str, Any]] = []  # that began before, and go on
-    position = unit_position = 0
-    while position < len(text):
-        window = _take_units(text, position, MAX_PIECE_UNITS)
-        limit = unit_position + _count_units(window)
-        while waiting and waiting[-1]["offset"] < limit:
-            open_entities.append(waiting.pop())
-        if position + len(window) < len(text):
-            window = _choose_piece(window, unit_position, open_entities, text[position + len(window)])
-        end = unit_position + _count_units(window)
-        piece = _trim_lines(window, unit_position, open_entities)
-        if piece.text.strip():
-            yield piece
-        open_entities = [entity for entity in open_entities if entity["offset"] + entity["length"] > end]
-        position += len(window)
-        unit_position = end
-
-
-def _take_units(text: str, position: int, max_units: int) -> str:
-    """Return as much of a text from a position on as fits, in whole characters."""
-    window = text[position : position + max_units]
-    if window.isascii():
-        return window
-    units = window.encode("utf-16-le", "surrogatepass")[: max_units * 2]
-    return units.decode("utf-16-le", "ignore")
-
-
-def _count_units(text: str) -> int:
+def _measure(text: str) -> int:
     return measure_length(text, LengthUnit.UTF16)
-
-
-def _choose_piece(window: str, unit_position: int, entities: Sequence[dict[str, Any]], following: str) -> str:
-    """Return the beginning of the window that becomes a message."""
-    minimum = len(window) // MIN_PIECE_SHARE
-    end = unit_position + _count_units(window)
-    for entity in entities:
-        # A block of code that fits into the next message is not cut.
-        entity_end = entity["offset"] + entity["length"]
-        if entity["type"] == "pre" and entity_end > end and entity["length"] <= MAX_PIECE_UNITS:
-            before = _take_units(window, 0, max(entity["offset"] - unit_position, 0))
-            if len(before) > minimum:
-                return before
-    for separator in ("\n\n", "\n", ". ", " "):
-        found = window.rfind(separator, minimum)
-        if found >= 0:
-            return window[: found + len(separator)]
-    return _keep_characters_whole(window, following)
-
-
-def _keep_characters_whole(window: str, following: str) -> str:
-    """Do not cut between a letter and its accents, or inside an emoji of several parts."""
-    end = len(window)
-    for _ in range(16):
-        next_character = window[end] if end < len(window) else following
-        if end > 1 and (_joins_previous(next_character) or window[end - 1] == "\u200d"):
-            end -= 1
-        else:
-            return window[:end]
-    return window
-
-
-def _joins_previous(character: str) -> bool:
-    is_skin_tone = 0x1F3FB <= ord(character) <= 0x1F3FF
-    return character in "\u200d\ufe0f" or is_skin_tone or unicodedata.combining(character) != 0
-
-
-def _trim_lines(window: str, unit_position: int, entities: Sequence[dict[str, Any]]) -> MessageBody:
-    """Return a piece without empty lines at its ends, and the parts of the entities that lie in it."""
-    trimmed = window.lstrip("\n")
-    start = unit_position + len(window) - len(trimmed)
-    trimmed = trimmed.rstrip()
-    end = start + _count_units(trimmed)
-    parts = []
-    for entity in entities:
-        first, last = max(entity["offset"], start), min(entity["offset"] + entity["length"], end)
-        if first < last:
-            parts.append({**entity, "offset": first - start, "length": last - first})
-    if len(parts) > MAX_ENTITIES:
-        parts.sort(key=lambda part: part["type"] not in {"text_link", "pre"})
-        parts = sorted(parts[:MAX_ENTITIES], key=lambda part: part["offset"])
-    return MessageBody(trimmed, parts)
 
 
 # ---- other parameters ----------------------------------------------------------------------------------------
