@@ -115,12 +115,12 @@ class TelegramAdapter(Adapter):
         me = (await self._client.call(self._client.bot.get_me)).to_dict()
         names = frozenset(name for name, _ in self._commands)
         self._bot = BotIdentity(id=me["id"], username=me.get("username", ""), commands=names)
-        warnings = []
+        warnings: tuple[str, ...] = ()
         if not me.get("can_join_groups", True):
-            warnings.append(NO_GROUPS_WARNING)
+            warnings = (NO_GROUPS_WARNING,)
         elif not me.get("can_read_all_group_messages", True):
-            warnings.append(PRIVACY_WARNING)
-        return AccountInfo(user_id=str(self._bot.id), name=f"@{self._bot.username}", warnings=tuple(warnings))
+            warnings = (PRIVACY_WARNING,)
+        return AccountInfo(user_id=str(self._bot.id), name=f"@{self._bot.username}", warnings=warnings)
 
     async def run(self, link: AccountLink) -> None:
         async with self._receiving:
@@ -182,20 +182,18 @@ class TelegramAdapter(Adapter):
     async def _leave_own_webhook(self) -> None:
         """Delete the webhook if it is ours, from before the mode was changed; that of another program stays."""
         url = await self._client.get_webhook_url()
-        if not url:
-            return
-        if url == self._webhook_url:
-            await self._client.call(self._client.bot.delete_webhook)
-            return
-        raise AccountRefused(
-            say(
-                "telegram.webhook_elsewhere",
-                "Telegram sends the messages of this bot to another program, at {host}. If it is no longer"
-                " used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser."
-                " Otherwise create a second bot with @BotFather.",
-                host=urlsplit(url).hostname,
+        if url and url != self._webhook_url:
+            raise AccountRefused(
+                say(
+                    "telegram.webhook_elsewhere",
+                    "Telegram sends the messages of this bot to another program, at {host}. If it is no longer"
+                    " used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser."
+                    " Otherwise create a second bot with @BotFather.",
+                    host=urlsplit(url).hostname,
+                )
             )
-        )
+        if url:
+            await self._client.call(self._client.bot.delete_webhook)
 
     # ---- webhook ---------------------------------------------------------------------------------------------
 
@@ -210,10 +208,7 @@ class TelegramAdapter(Adapter):
         while True:
             if await self._client.get_webhook_url() != self._webhook_url:
                 raise ConnectionLost(
-                    say(
-                        "telegram.webhook_changed",
-                        "Another program has changed the webhook of this bot.",
-                    )
+                    say("telegram.webhook_changed", "Another program has changed the webhook of this bot.")
                 )
             link.report_connected()
             await asyncio.sleep(WEBHOOK_CHECK_SECONDS)
@@ -255,11 +250,13 @@ class TelegramAdapter(Adapter):
         return await self._send(message, self._client.bot.send_message, **_make_content(body, message.buttons))
 
     async def _send(self, message: OutgoingMessage, call: Callable[..., Awaitable[Message]], **fields: Any) -> str:
+        # The answer also arrives if the question was deleted meanwhile.
+        reply = ReplyParameters(int(message.reply_to), allow_sending_without_reply=True) if message.reply_to else None
         sent = await self._client.deliver(
             message.address,
             call,
             message_thread_id=_read_thread(message.address),
-            reply_parameters=_make_reply(message.reply_to),
+            reply_parameters=reply,
             **fields,
         )
         return str(sent.message_id)
@@ -267,16 +264,15 @@ class TelegramAdapter(Adapter):
     async def _send_file(self, message: OutgoingMessage, file: OutgoingFile) -> str:
         content = b"".join([chunk async for chunk in file.read()])
         method = choose_file_method(file.media_type, file.size)
+        bot = self._client.bot
         try:
-            return await self._send_as(method, message, InputFile(content, filename=file.name))
+            field = {method: InputFile(content, filename=file.name)}
+            return await self._send(message, getattr(bot, f"send_{method}"), **field)
         except DeliveryError as error:
             # A picture that is too long or too wide, or sound in another encoding, can still be sent as a file.
             if method == "document" or not _is_content_refused(error):
                 raise
-        return await self._send_as("document", message, InputFile(content, filename=file.name))
-
-    async def _send_as(self, method: str, message: OutgoingMessage, file: InputFile) -> str:
-        return await self._send(message, getattr(self._client.bot, f"send_{method}"), **{method: file})
+        return await self._send(message, bot.send_document, document=InputFile(content, filename=file.name))
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
         body = MessageBody.from_json(message.body)
@@ -377,11 +373,6 @@ def _make_content(body: MessageBody, buttons: Sequence[Button]) -> dict[str, Any
 
 def _make_entities(body: MessageBody) -> list[MessageEntity] | None:
     return [MessageEntity(**entity) for entity in body.entities] or None
-
-
-def _make_reply(message_id: str | None) -> ReplyParameters | None:
-    # The answer also arrives if the question was deleted meanwhile.
-    return ReplyParameters(int(message_id), allow_sending_without_reply=True) if message_id else None
 
 
 def _read_thread(address: Address) -> int | None:

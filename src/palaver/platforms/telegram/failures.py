@@ -40,18 +40,17 @@ _UNREACHABLE: Final = {
     "bot is not a member": say("telegram.bot_not_chat", "The bot is not in this chat."),
     "can't initiate conversation": say("telegram.must_write_first", "The person has to write to the bot first."),
     "can't send messages to bots": say("telegram.no_bots", "Bots on Telegram cannot write to each other."),
-    "chat not found": say("telegram.chat_unknown", "Telegram does not know this chat, or the bot was never in it."),
-    "peer_id_invalid": say("telegram.chat_unknown", "Telegram does not know this chat, or the bot was never in it."),
-    "group chat was deactivated": "The group was deleted.",
-    "group chat was deleted": "The group was deleted.",
+    **dict.fromkeys(
+        ("chat not found", "peer_id_invalid"),
+        say("telegram.chat_unknown", "Telegram does not know this chat, or the bot was never in it."),
+    ),
+    **dict.fromkeys(("group chat was deactivated", "group chat was deleted"), "The group was deleted."),
     "message thread not found": "The topic was deleted.",
-    "have no rights to send": say(
-        "telegram.may_not_write", "The bot may not write in this chat. Let an administrator allow it."
+    **dict.fromkeys(
+        ("have no rights to send", "chat_write_forbidden"),
+        say("telegram.may_not_write", "The bot may not write in this chat. Let an administrator allow it."),
     ),
     "not enough rights": say("telegram.may_not_act", "The bot may not do this here. Let an administrator allow it."),
-    "chat_write_forbidden": say(
-        "telegram.may_not_write", "The bot may not write in this chat. Let an administrator allow it."
-    ),
     "need administrator rights": say(
         "telegram.not_administrator", "The bot has to be an administrator of this channel to write there."
     ),

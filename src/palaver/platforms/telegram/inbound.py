@@ -9,7 +9,7 @@ Always true: whether a message is for the bot is decided by entities, commands a
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -29,8 +29,6 @@ from palaver.sessions.inbound import (
 )
 
 JSON = Mapping[str, Any]
-
-
 # File id, size as Telegram says → the content, in chunks.
 OpenFile = Callable[[str, int | None], AsyncIterator[bytes]]
 
@@ -95,17 +93,12 @@ def _describe_place(place: JSON, *names: str) -> str:
     return describe_place(place["latitude"], place["longitude"], *names)
 
 
-def _describe_contact(contact: JSON) -> str:
-    name = join_words(contact["first_name"], contact.get("last_name"))
-    return f"Contact: {name}, {contact['phone_number']}"
-
-
 # A venue has a location too, and comes first.
 _DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "sticker": lambda sticker: join_words("Sticker", sticker.get("emoji")) or "",
     "venue": lambda venue: _describe_place(venue["location"], venue["title"], venue["address"]),
     "location": _describe_place,
-    "contact": _describe_contact,
+    "contact": lambda contact: f"Contact: {_format_name(contact)}, {contact['phone_number']}",
     "poll": lambda poll: list_items(f"Poll: {poll['question']}", [option["text"] for option in poll["options"]]),
     "checklist": lambda checklist: list_items(
         f"Checklist: {checklist['title']}", [task["text"] for task in checklist["tasks"]]
@@ -216,11 +209,9 @@ def read_text(message: JSON, bot: BotIdentity) -> str:
     units = text.encode("utf-16-le", "surrogatepass")
     pieces: list[bytes] = []
     position = 0
-    for entity in _list_entities(message):
-        start, end = entity["offset"] * 2, (entity["offset"] + entity["length"]) * 2
+    for entity, start, end, label in _read_entities(message, units):
         if start < position:
             continue  # inside of another one
-        label = units[start:end].decode("utf-16-le", "replace")
         if entity["type"] == "text_link" and entity.get("url") and entity["url"] != label:
             pieces += units[position:end], f" ({entity['url']})".encode("utf-16-le")
             position = end
@@ -230,9 +221,12 @@ def read_text(message: JSON, bot: BotIdentity) -> str:
     return b"".join(pieces).decode("utf-16-le", "replace").strip()
 
 
-def _list_entities(message: JSON) -> list[JSON]:
+def _read_entities(message: JSON, units: bytes) -> Iterator[tuple[JSON, int, int, str]]:
+    """Yield each entity in the order of the text, where it starts and ends in its bytes, and what it is over."""
     entities = message.get("entities") or message.get("caption_entities") or []
-    return sorted(entities, key=lambda entity: entity["offset"])
+    for entity in sorted(entities, key=lambda entity: entity["offset"]):
+        start, end = entity["offset"] * 2, (entity["offset"] + entity["length"]) * 2
+        yield entity, start, end, units[start:end].decode("utf-16-le", "replace")
 
 
 def _list_files(message: JSON, open_file: OpenFile) -> list[InboundFile]:
@@ -282,10 +276,8 @@ def _read_replied_message(message: JSON, bot: BotIdentity) -> RepliedMessage | N
 
 def _is_topic_start(message: JSON, replied: JSON) -> bool:
     """Return whether a "reply" only says in which topic the message is: Telegram sends one with every message there."""
-    is_topic_message = message.get("is_topic_message", False)
-    return "forum_topic_created" in replied or (
-        is_topic_message and replied["message_id"] == message.get("message_thread_id")
-    )
+    is_root = replied["message_id"] == message.get("message_thread_id")
+    return "forum_topic_created" in replied or (message.get("is_topic_message", False) and is_root)
 
 
 # ---- who is meant --------------------------------------------------------------------------------------------
@@ -296,9 +288,7 @@ def _is_addressed(message: JSON, bot: BotIdentity, source: SessionSource, replie
         return True
     units = (message.get("text") or message.get("caption") or "").encode("utf-16-le", "surrogatepass")
     is_mentioned = False
-    for entity in _list_entities(message):
-        start, end = entity["offset"] * 2, (entity["offset"] + entity["length"]) * 2
-        label = units[start:end].decode("utf-16-le", "replace")
+    for entity, start, _, label in _read_entities(message, units):
         if entity["type"] == "bot_command" and start == 0 and (command := _COMMAND.fullmatch(label)):
             name, target = command[1].lower(), command[2]
             # A command is for the bot that it names; without a name it is for every bot that has it.
@@ -324,18 +314,15 @@ def _parse_reaction(reaction: JSON, bot: BotIdentity) -> list[AnyUpdate]:
     if reaction.get("user", {}).get("id") == bot.id:
         return []
     source = _make_source(reaction["chat"], {"from": reaction.get("user"), "sender_chat": reaction.get("actor_chat")})
-    old, new = _list_emoji(reaction["old_reaction"]), _list_emoji(reaction["new_reaction"])
+    old, new = (
+        [each["emoji"] for each in reaction[field] if each["type"] == "emoji"]
+        for field in ("old_reaction", "new_reaction")
+    )
+    changed = [emoji for emoji in (*old, *new) if (emoji in old) != (emoji in new)]
     message_id = str(reaction["message_id"])
-    removed = [emoji for emoji in old if emoji not in new]
-    added = [emoji for emoji in new if emoji not in old]
     return [
-        *(MessageReaction(source=source, message_id=message_id, emoji=emoji, is_removed=True) for emoji in removed),
-        *(MessageReaction(source=source, message_id=message_id, emoji=emoji) for emoji in added),
+        MessageReaction(source=source, message_id=message_id, emoji=emoji, is_removed=emoji in old) for emoji in changed
     ]
-
-
-def _list_emoji(reactions: Sequence[JSON]) -> list[str]:
-    return [reaction["emoji"] for reaction in reactions if reaction["type"] == "emoji"]
 
 
 def _parse_press(press: JSON) -> list[AnyUpdate]:
@@ -366,23 +353,18 @@ def _parse_own_membership(member: JSON, bot: BotIdentity) -> list[AnyUpdate]:
 def _make_source(chat: JSON, message: JSON) -> SessionSource:
     """Return where a message was written, and by whom; `message` has the fields of one, as far as they are known."""
     sender = message.get("sender_chat") or message.get("from") or {}
-    chat_type = _CHAT_TYPES.get(chat["type"], ChatType.GROUP)
+    topic = message.get("message_thread_id")
     return SessionSource(
         Platform.TELEGRAM,
         chat["id"],
         chat_name=chat.get("title") or _format_name(chat),
-        chat_type=chat_type,
+        chat_type=_CHAT_TYPES.get(chat["type"], ChatType.GROUP),
         user_id=sender.get("id"),
         user_name=_get_sender_name(message),
-        thread_id=_get_topic_id(message),
+        # In groups without topics the field is the root of a chain of replies, which is no place.
+        thread_id=topic if message.get("is_topic_message") and topic != GENERAL_TOPIC_ID else None,
         chat_topic=message.get("reply_to_message", {}).get("forum_topic_created", {}).get("name"),
     )
-
-
-def _get_topic_id(message: JSON) -> int | None:
-    """Return the topic. In groups without topics the field is the root of a chain of replies, which is no place."""
-    topic: int | None = message.get("message_thread_id")
-    return topic if message.get("is_topic_message") and topic != GENERAL_TOPIC_ID else None
 
 
 def _get_sender_name(message: JSON) -> str | None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 from typing import Any, Final
 
 import pyromark
@@ -55,11 +56,8 @@ class MessageBody:
     rich: str | None = None  # Markdown
 
     def to_json(self) -> str:
-        fields: dict[str, Any] = {"text": self.text}
-        if self.entities:
-            fields["entities"] = list(self.entities)
-        if self.rich is not None:
-            fields["rich"] = self.rich
+        optional = {"entities": list(self.entities), "rich": self.rich}
+        fields = {"text": self.text} | {name: value for name, value in optional.items() if value}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -205,7 +203,8 @@ class _EventFilter:
         # `$10 and $20` are prices, as `$HOME/$USER` are variables.
         is_followed_by_digit = self._source[place["end"] : place["end"] + 1].isdigit()
         is_formula = kind == "DisplayMath" or (not is_followed_by_digit and not _MATH_SIGNS.isdisjoint(math))
-        if is_formula and len(math) <= MAX_MATH_CHARS and _get_depth(math) <= MAX_MATH_DEPTH:
+        depths = accumulate((character in "{[(") - (character in "}])") for character in math)
+        if is_formula and len(math) <= MAX_MATH_CHARS and max(depths, default=0) <= MAX_MATH_DEPTH:
             return payload
         return {"Text": self._source[place["start"] : place["end"]].decode("utf-8", "replace")}
 
@@ -236,14 +235,6 @@ class _EventFilter:
             yield {"Start": "Paragraph"}, place
             yield {"Text": text}, place
             yield {"End": "Paragraph"}, place
-
-
-def _get_depth(math: str) -> int:
-    depth = deepest = 0
-    for character in math:
-        depth += (character in "{[(") - (character in "}])")
-        deepest = max(deepest, depth)
-    return deepest
 
 
 # ---- tables --------------------------------------------------------------------------------------------------
