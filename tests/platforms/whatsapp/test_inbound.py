@@ -241,10 +241,16 @@ def test_other_numbers_are_left_to_their_own_accounts() -> None:
 
 
 def test_statuses_carry_our_key() -> None:
-    statuses = [make_status("wamid.out1", "sent", "d_1.1"), make_status("wamid.out2", "failed", None, code=131047)]
+    statuses = [
+        make_status("wamid.out1", "sent", "d_1.1"),
+        make_status("wamid.out2", "failed", "d_1.2", code=131047),
+        make_status("wamid.out3", "sent", None),  # sent by another program
+    ]
     payload = make_webhook(statuses=statuses)
     assert check_webhook(payload) == []
-    payload["entry"][0]["changes"][0]["value"]["statuses"].insert(1, {"status": "sent"})
+    payload["entry"][0]["changes"][0]["value"]["statuses"].insert(
+        1, {"status": "sent", "biz_opaque_callback_data": "d_1.3"}
+    )
     first, second = parse_webhook(payload, NUMBER_ID, open_media)[1]
     assert (first.message_id, first.key, first.status) == ("wamid.out1", "d_1.1", "sent")
     assert isinstance(second.error, dict)

@@ -56,10 +56,10 @@ def read_rows(tokens: Iterable[Token], read_cell: Callable[[Token], T]) -> Itera
             return
 
 
-def name_cells(head: Sequence[str], row: Sequence[str]) -> list[str]:
+def name_cells(head: Sequence[str], row: Sequence[str], separator: str = ": ") -> list[str]:
     """Return the cells of a row that are not empty, each with the name of its column."""
     cells = zip(head, row, strict=False)
-    return [f"{name}: {cell}" if name else cell for name, cell in cells if cell]
+    return [f"{name}{separator}{cell}" if name else cell for name, cell in cells if cell]
 
 
 def replace_invalid_characters(text: str) -> str:

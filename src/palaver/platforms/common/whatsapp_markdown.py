@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.delivery.model import Capabilities, measure_length
 from palaver.delivery.splitting import split_markdown
-from palaver.platforms.common.markdown import TableLines, draw_table, read_rows, replace_invalid_characters
+from palaver.platforms.common.markdown import TableLines, draw_table, name_cells, read_rows, replace_invalid_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def render_whatsapp_messages(markdown: str, capabilities: Capabilities) -> list[
 
 def format_whatsapp_text(markdown: str) -> str:
     """Return Markdown as a text that WhatsApp shows formatted."""
-    return _BlockWriter(_get_parser().parse(markdown)).write_document()
+    return "\n\n".join(_BlockWriter(_get_parser().parse(markdown)).write_blocks()).strip("\n")
 
 
 @cache
@@ -62,10 +62,7 @@ class _BlockWriter:
         self._tokens = tokens
         self._next = 0
 
-    def write_document(self) -> str:
-        return "\n\n".join(self._write_blocks(None)).strip("\n")
-
-    def _write_blocks(self, end: str | None) -> Iterator[str]:
+    def write_blocks(self, end: str | None = None) -> Iterator[str]:
         return filter(None, map(self._write_block, self._take_until(end)))
 
     def _take_until(self, end: str | None) -> Iterator[Token]:
@@ -84,9 +81,10 @@ class _BlockWriter:
             case "ordered_list_open":
                 return self._write_list("ordered_list_close", int(token.attrs.get("start", 1)))
             case "blockquote_open":
-                return _indent("\n\n".join(self._write_blocks("blockquote_close")), "> ", "> ")
+                return _indent("\n\n".join(self.write_blocks("blockquote_close")), "> ", "> ")
             case "table_open":
-                return _write_table(self._read_rows())
+                rows = read_rows(self._take_until("table_close"), _write_cell)
+                return _write_table(list(rows))
             case _:
                 return self._write_leaf_block(token)
 
@@ -117,14 +115,13 @@ class _BlockWriter:
             is_loose = is_loose or (first.type == "paragraph_open" and not first.hidden)
             label = "- " if number is None else f"{number}. "
             number = None if number is None else number + 1
-            blocks = list(self._write_blocks("list_item_close"))
+            blocks = list(self.write_blocks("list_item_close"))
             items.append(_indent("\n".join(blocks), label, " " * len(label)) if blocks else label.rstrip())
         return ("\n\n" if is_loose and any("\n" in item for item in items) else "\n").join(items)
 
-    def _read_rows(self) -> list[list[str]]:
-        """Return the cells of a table as plain texts, and pass over it."""
-        tokens = self._take_until("table_close")
-        return list(read_rows(tokens, lambda token: " ".join(_write_plain(token.children or []).split())))
+
+def _write_cell(token: Token) -> str:
+    return " ".join(_write_plain(token.children or []).split())
 
 
 def _write_code(content: str) -> str:
@@ -136,13 +133,9 @@ def _write_table(rows: Sequence[Sequence[str]]) -> str:
     if drawn is not None:
         return _write_code(drawn)
     header, *records = rows
-    return "\n\n".join(_write_record(header, record) for record in records) or _wrap_lines(" | ".join(header), "*")
-
-
-def _write_record(header: Sequence[str], record: Sequence[str]) -> str:
-    """Return a row of a wide table as lines, each with the name of its column."""
-    named = [(name, cell) for name, cell in zip(header, record, strict=True) if cell]
-    return "\n".join(f"*{name}:* {cell}" if name else cell for name, cell in named)
+    names = [f"*{name}:*" if name else "" for name in header]
+    written = ("\n".join(name_cells(names, record, separator=" ")) for record in records)
+    return "\n\n".join(written) or _wrap_lines(" | ".join(header), "*")
 
 
 def _indent(text: str, first: str, others: str) -> str:
@@ -208,13 +201,10 @@ def _open_format(sign: str, open_formats: list[_Format], outer: str) -> _Format:
 def _write_address(address: str, start: int, pieces: Sequence[str | _Format]) -> str:
     label = "".join(piece for piece in pieces[start:] if isinstance(piece, str)).strip()
     target = address.removeprefix("mailto:").removeprefix("tel:")
-    if not label:
+    if not label or not target:
         return target
-    return (
-        ""
-        if not target or label in {address, target} or address in {f"http://{label}", f"https://{label}"}
-        else f" ({target})"
-    )
+    is_shown = label in {address, target} or address in {f"http://{label}", f"https://{label}"}
+    return "" if is_shown else f" ({target})"
 
 
 def _write_leaf(token: Token) -> str:

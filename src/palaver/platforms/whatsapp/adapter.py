@@ -81,7 +81,7 @@ class WhatsAppAdapter(Adapter):
     async def probe(self) -> AccountInfo:
         """Read our number, and say what is missing: a permission, a subscription, the webhook."""
         number = await self._client.get_number(*NUMBER_FIELDS)
-        warnings = [*self._find_webhook_problems(number)]
+        warnings = self._find_webhook_problems(number)
         details = []
         if rating := str(number.get("quality_rating") or ""):
             details.append(say("whatsapp.quality_rating", "Quality rating: {rating}", rating=rating.lower()))
@@ -126,28 +126,23 @@ class WhatsAppAdapter(Adapter):
         configured = number.get("webhook_configuration")
         if not isinstance(configured, dict):  # it is not said to every token
             return []
-        urls = [str(configured[each]) for each in WEBHOOK_LEVELS if configured.get(each)]
-        if urls and urls[0] == self._webhook_url:
+        address = next((str(configured[each]) for each in WEBHOOK_LEVELS if configured.get(each)), None)
+        if address == self._webhook_url:
             return []
-        url = self._webhook_url
-        if urls:
-            return [
-                say(
-                    "whatsapp.other_webhook",
-                    "Meta sends the messages of this number to {address}. At developers.facebook.com open your"
-                    " app, WhatsApp, Configuration, and set the callback URL to {url} with your verify_token.",
-                    address=urls[0],
-                    url=url,
-                )
-            ]
-        return [
-            say(
-                "whatsapp.no_webhook",
-                "Meta has no webhook. At developers.facebook.com open your app, WhatsApp, Configuration, and"
-                " set the callback URL to {url} with your verify_token.",
-                url=url,
-            )
-        ]
+        missing = say(
+            "whatsapp.no_webhook",
+            "Meta has no webhook. At developers.facebook.com open your app, WhatsApp, Configuration, and"
+            " set the callback URL to {url} with your verify_token.",
+            url=self._webhook_url,
+        )
+        other = say(
+            "whatsapp.other_webhook",
+            "Meta sends the messages of this number to {address}. At developers.facebook.com open your"
+            " app, WhatsApp, Configuration, and set the callback URL to {url} with your verify_token.",
+            address=address,
+            url=self._webhook_url,
+        )
+        return [other if address else missing]
 
     async def _check_token(self) -> list[str]:
         token = await self._client.inspect_token()
@@ -176,10 +171,10 @@ class WhatsAppAdapter(Adapter):
         return warnings
 
     async def _check_subscription(self) -> list[str]:
-        if self._settings.business_account_id is None:
+        account_id = self._settings.business_account_id
+        if account_id is None or (await self._client.get(f"{account_id}/subscribed_apps")).get("data"):
             return []
-        apps = await self._client.get(f"{self._settings.business_account_id}/subscribed_apps")
-        return [] if apps.get("data") else [NOT_SUBSCRIBED]
+        return [NOT_SUBSCRIBED]
 
     async def run(self, link: AccountLink) -> None:
         """Be ready for webhooks. They come only when a person writes, so a request from time to time shows life."""
@@ -243,16 +238,14 @@ class WhatsAppAdapter(Adapter):
 
     async def _accept_status(self, link: AccountLink, status: MessageStatus) -> bool:
         """Record what became of a message of ours; return False if that has to be told again."""
-        if status.key is None:
-            return True
-        if status.status != "failed":
-            if status.status != "sent":
-                self._delivered_keys.remember(status.key, None)
-            await link.confirm(status.key, status.message_id)
-            return True
-        if status.key in self._delivered_keys:  # it failed for one of several devices
-            return True
-        return await link.report_failed(status.key, make_late_error(GraphRefusal.from_error(status.error)))
+        if status.status == "failed":
+            has_arrived = status.key in self._delivered_keys  # it failed for one of several devices
+            error = make_late_error(GraphRefusal.from_error(status.error))
+            return has_arrived or await link.report_failed(status.key, error)
+        if status.status != "sent":
+            self._delivered_keys.remember(status.key, None)
+        await link.confirm(status.key, status.message_id)
+        return True
 
     # ---- sending ---------------------------------------------------------------------------------------------
 

@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     from palaver.delivery.adapter import OutgoingFile
     from palaver.platforms.whatsapp.manifest import WhatsAppSettings
 
+JSON = dict[str, Any]
+
+ANSWER_SECONDS: Final = 30.0
+UPLOAD_SECONDS: Final = 180.0
+MAX_ANSWER_BYTES: Final = 1024 * 1024
+META_FILE_DOMAINS: Final = ("fbsbx.com", "fbcdn.net", "facebook.com", "whatsapp.net")
 
 ACCESS_REFUSED: Final = say(
     "whatsapp.access_refused",
@@ -229,14 +235,6 @@ def make_late_error(refusal: GraphRefusal) -> SendRejected:
     return SendRejected(reason)
 
 
-JSON = dict[str, Any]
-
-ANSWER_SECONDS: Final = 30.0
-UPLOAD_SECONDS: Final = 180.0
-MAX_ANSWER_BYTES: Final = 1024 * 1024
-META_FILE_DOMAINS: Final = ("fbsbx.com", "fbcdn.net", "facebook.com", "whatsapp.net")
-
-
 class GraphClient:
     """Requests of one business number."""
 
@@ -253,7 +251,7 @@ class GraphClient:
     async def get(self, path: str, parameters: Mapping[str, str] | None = None) -> JSON:
         """Read something. Raises AccountRefused or ConnectionLost."""
         try:
-            return await self._request("GET", path, params=dict(parameters or {}))
+            return await self._request("GET", path, params=parameters)
         except GraphRefusal as refusal:
             raise make_platform_error(refusal) from None
         except (httpx2.RequestError, TimeoutError) as error:
@@ -264,8 +262,7 @@ class GraphClient:
 
     async def inspect_token(self) -> JSON:
         """Return what Meta says about our access token: its permissions, and when it expires."""
-        answer = await self.get("debug_token", {"input_token": self._get_token()})
-        found = answer.get("data")
+        found = (await self.get("debug_token", {"input_token": self._get_token()})).get("data")
         return found if isinstance(found, dict) else {}
 
     async def download(self, media_id: str) -> AsyncIterator[bytes]:
@@ -280,11 +277,8 @@ class GraphClient:
     def _is_own_file_server(self, url: str) -> bool:
         parts = urlsplit(url)
         host = (parts.hostname or "").lower()
-        if host == self._settings.api_host:
-            return True
-        return parts.scheme == "https" and any(
-            host == domain or host.endswith(f".{domain}") for domain in META_FILE_DOMAINS
-        )
+        is_of_meta = any(f".{host}".endswith(f".{domain}") for domain in META_FILE_DOMAINS)
+        return host == self._settings.api_host or (parts.scheme == "https" and is_of_meta)
 
     # ---- requests about a chat -------------------------------------------------------------------------------
 
@@ -391,14 +385,11 @@ def _describe_silence(error: Exception) -> str:
 
 def _frame_upload(boundary: str, name: str, media_type: str) -> tuple[bytes, bytes]:
     """Return what stands before and after the content of a file in a form."""
-    safe_name = name.replace('"', "_").replace("\\", "_").replace("\r", "_").replace("\n", "_")
-    fields = {"messaging_product": "whatsapp", "type": media_type}
-    head = "".join(
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'
-        for field, value in fields.items()
+    safe_name = re.sub(r'["\\\r\n]', "_", name)
+    parts = (
+        'form-data; name="messaging_product"\r\n\r\nwhatsapp',
+        f'form-data; name="type"\r\n\r\n{media_type}',
+        f'form-data; name="file"; filename="{safe_name}"\r\nContent-Type: {media_type}\r\n\r\n',
     )
-    head += (
-        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{safe_name}"\r\n'
-        f"Content-Type: {media_type}\r\n\r\n"
-    )
+    head = "\r\n".join(f"--{boundary}\r\nContent-Disposition: {part}" for part in parts)
     return head.encode("utf-8", "replace"), f"\r\n--{boundary}--\r\n".encode()

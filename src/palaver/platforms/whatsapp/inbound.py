@@ -14,6 +14,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from palaver.core.source import Platform, SessionSource
@@ -33,17 +34,14 @@ from palaver.sessions.inbound import (
 
 JSON = Mapping[str, Any]
 
-MAX_FORM_CHARS: Final = 4000
-
-_IGNORED_TYPES: Final = frozenset({"system", "request_welcome", "ephemeral", "reaction"})
-
-_NUMBER = re.compile(r"[0-9]{5,20}")
-_BSUID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}")
-
 OpenMedia = Callable[[str], AsyncIterator[bytes]]  # the id of a file → its content, in chunks
 
 log = logging.getLogger(__name__)
 
+MAX_FORM_CHARS: Final = 4000
+_IGNORED_TYPES: Final = frozenset({"system", "request_welcome", "ephemeral", "reaction"})
+_NUMBER: Final = re.compile(r"[0-9]{5,20}")
+_BSUID: Final = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}")
 _FILE_TYPES: Final = ("image", "video", "audio", "document")
 _OWN_BUTTON: Final = re.compile(r"(?:stop|retry|rerun):\S+")
 _NUMBER_CHANGES: Final = frozenset({"user_changed_number", "user_changed_user_id"})
@@ -123,7 +121,7 @@ class MessageStatus:
     """The fate of a message of ours."""
 
     message_id: str
-    key: str | None  # that it was sent with
+    key: str  # that it was sent with
     status: str  # sent, delivered, read, played, failed
     error: object = None  # as Meta gives it
 
@@ -134,7 +132,11 @@ def parse_webhook(
     """Return what a request contains, in its order; nothing of other numbers, which have accounts of their own."""
     updates: list[AnyUpdate] = []
     statuses: list[MessageStatus] = []
-    for value in _list_values(payload):
+    changes = [change for entry in _read_list(payload, "entry") for change in _read_list(entry, "changes")]
+    for change in changes:
+        if not isinstance(change, Mapping) or change.get("field") != "messages" or "value" not in change:
+            continue
+        value = change["value"]
         try:
             metadata = value["metadata"]
             if metadata["phone_number_id"] != phone_number_id:
@@ -148,13 +150,6 @@ def parse_webhook(
         updates += reader.read_messages()
         statuses += reader.read_statuses()
     return updates, statuses
-
-
-def _list_values(payload: JSON) -> Iterator[JSON]:
-    for entry in _read_list(payload, "entry"):
-        for change in _read_list(entry, "changes"):
-            if isinstance(change, Mapping) and change.get("field") == "messages" and "value" in change:
-                yield change["value"]
 
 
 def _read_list(fields: object, name: str) -> Sequence[Any]:
@@ -186,11 +181,9 @@ class _ValueReader:
     def read_statuses(self) -> Iterator[MessageStatus]:
         for status in _read_list(self._value, "statuses"):
             try:
-                errors = _read_list(status, "errors")
-                key = status.get("biz_opaque_callback_data")
-                yield MessageStatus(
-                    str(status["id"]), str(key) if key else None, str(status["status"]), errors[0] if errors else None
-                )
+                error = next(iter(_read_list(status, "errors")), None)
+                if key := status.get("biz_opaque_callback_data"):
+                    yield MessageStatus(str(status["id"]), str(key), str(status["status"]), error)
             except _UNREADABLE as error:
                 log.warning("whatsapp_status_unreadable", extra={"reason": repr(error)})
 
@@ -250,23 +243,13 @@ class _ValueReader:
         name = media.get("filename") or (
             None if is_voice else f"{kind}{mimetypes.guess_extension(media_type or '') or ''}"
         )
-        return (
-            InboundFile(
-                name=name and str(name),
-                open=lambda: self._open_media(media_id),
-                media_type=media_type,
-                is_voice=is_voice,
-            ),
-        )
+        content = partial(self._open_media, media_id)
+        return (InboundFile(name=name and str(name), open=content, media_type=media_type, is_voice=is_voice),)
 
     def _read_replied(self, context: JSON) -> RepliedMessage | None:
-        message_id = context.get("id")
-        if not message_id:
-            return None
-        author = str(context.get("from") or "")
-        return RepliedMessage(
-            str(message_id), author=author or None, is_own=bool(author) and author == self._own_number
-        )
+        author = str(context.get("from") or "") or None
+        is_own = author is not None and author == self._own_number
+        return RepliedMessage(str(context["id"]), author=author, is_own=is_own) if context.get("id") else None
 
 
 def _index_contacts(contacts: Sequence[object]) -> dict[str, JSON]:
@@ -315,9 +298,8 @@ def _read_system_message(message: JSON) -> ChatMoved | None:
     if system.get("type") not in _NUMBER_CHANGES:
         return None
     new_ids = [each for each in (system.get("wa_id") or system.get("new_wa_id"), system.get("user_id")) if each]
-    old_ids = [each for each in (message.get("from"), system.get("previous_user_id")) if each]
-    if system["type"] == "user_changed_user_id":
-        old_ids = [each for each in (system.get("previous_user_id"),) if each]
+    old_number = None if system["type"] == "user_changed_user_id" else message.get("from")
+    old_ids = [each for each in (old_number, system.get("previous_user_id")) if each]
     if not new_ids or not old_ids or not all(is_number(each) or is_bsuid(each) for each in (*new_ids, *old_ids)):
         raise ValueError("it does not say which ids the person had and has")
     old_source = SessionSource(

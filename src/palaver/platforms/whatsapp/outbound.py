@@ -36,14 +36,12 @@ _KINDS: Final = {
     **dict.fromkeys(("image/jpeg", "image/png"), "image"),
     **dict.fromkeys(("audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"), "audio"),
     **dict.fromkeys(("video/mp4", "video/3gpp"), "video"),
-    "application/pdf": "document",
-    "application/msword": "document",
-    "application/vnd.ms-excel": "document",
-    "application/vnd.ms-powerpoint": "document",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "document",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "document",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "document",
-    "text/plain": "document",
+    **dict.fromkeys(("text/plain", "application/pdf", "application/msword"), "document"),
+    **dict.fromkeys(("application/vnd.ms-excel", "application/vnd.ms-powerpoint"), "document"),
+    **{
+        f"application/vnd.openxmlformats-officedocument.{kind}": "document"
+        for kind in ("presentationml.presentation", "spreadsheetml.sheet", "wordprocessingml.document")
+    },
 }
 # Texts that WhatsApp has no type for: it takes them as plain text, and people see their own name.
 _TEXT_TYPES: Final = frozenset(
@@ -88,21 +86,14 @@ def build_reaction(chat_id: str, message_id: str, emoji: str) -> JSON:
 
 def build_reply(chat_id: str, message_id: str, text: str) -> JSON:
     """Return a short text that answers a press."""
-    return _build_base(chat_id) | {
-        "context": {"message_id": message_id},
-        "type": "text",
-        "text": {"body": text, "preview_url": False},
-    }
+    body = {"body": text, "preview_url": False}
+    return _build_base(chat_id) | {"context": {"message_id": message_id}, "type": "text", "text": body}
 
 
 def build_typing(message_id: str) -> JSON:
     """Return the mark that a message was read, with the sign that an answer is being written."""
-    return {
-        "messaging_product": "whatsapp",
-        "status": "read",
-        "message_id": message_id,
-        "typing_indicator": {"type": "text"},
-    }
+    read = {"messaging_product": "whatsapp", "status": "read", "message_id": message_id}
+    return read | {"typing_indicator": {"type": "text"}}
 
 
 def choose_media(file: OutgoingFile) -> tuple[str, str]:
