@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
@@ -27,12 +28,11 @@ if TYPE_CHECKING:
 
 JSON = Mapping[str, Any]
 FindName = Callable[[str, str], str | None]  # `@`, `@&` or `#`, and an id → the name of the person, role or channel
+OpenFile = Callable[[str], AsyncIterator[bytes]]  # URL → the content, in chunks
 
 _MARKUP: Final = re.compile(
     r"<(?:(?P<kind>@[!&]?|#)(?P<id>\d{1,20})|a?:(?P<emoji>\w{1,32}):\d{1,20}|/(?P<command>[^<>:]{1,100}):\d{1,20})>"
 )
-
-OpenFile = Callable[[str], AsyncIterator[bytes]]  # URL → the content, in chunks
 
 COMMAND_ID_PREFIX: Final = "command:"  # of the id of a message that is a slash command: such a message exists nowhere
 COMMAND_INTERACTION: Final = 2
@@ -41,17 +41,6 @@ _MESSAGE_TYPES: Final = frozenset({0, 19, 20, 23})  # texts, replies, answers of
 _VOICE_FLAG: Final = 1 << 13
 _FORWARD: Final = 1  # the type of a reference
 _SNOWFLAKE_EPOCH_MS: Final = 1_420_070_400_000
-
-
-def read_content(message: JSON, find_name: FindName) -> str:
-    """Return all that people see of a message, as text, without its files."""
-    text = replace_markup(message.get("content") or "", find_name)
-    parts = [text, *_describe_extras(message, text)]
-    for snapshot in message.get("message_snapshots", ()):
-        forwarded = snapshot["message"]
-        inner = replace_markup(forwarded.get("content") or "", find_name)
-        parts.append("\n".join(["[Forwarded message]", *filter(None, [inner, *_describe_extras(forwarded, inner)])]))
-    return "\n".join(part for part in parts if part).strip()
 
 
 def replace_markup(text: str, find_name: FindName) -> str:
@@ -182,11 +171,20 @@ def parse_interaction(
 
 
 def _read_text(message: JSON, channel: Channel, directory: ChannelDirectory) -> str:
-    """Return all that people see, without a mention of the bot at the beginning."""
+    """Return all that people see, without files, and without a mention of the bot at the beginning."""
     content = (message.get("content") or "").lstrip()
     for mention in (f"<@{directory.own_id}>", f"<@!{directory.own_id}>"):
         content = content.removeprefix(mention).lstrip()
-    return read_content({**message, "content": content}, _build_name_finder(message, channel, directory))
+    find_name = _build_name_finder(message, channel, directory)
+    parts = _list_parts({**message, "content": content}, find_name)
+    for snapshot in message.get("message_snapshots", ()):
+        parts += ["[Forwarded message]", *_list_parts(snapshot["message"], find_name)]
+    return "\n".join(parts).strip()
+
+
+def _list_parts(message: JSON, find_name: FindName) -> list[str]:
+    text = replace_markup(message.get("content") or "", find_name)
+    return [part for part in (text, *_describe_extras(message, text)) if part]
 
 
 def _build_name_finder(message: JSON, channel: Channel, directory: ChannelDirectory) -> FindName:
@@ -207,22 +205,17 @@ def _build_name_finder(message: JSON, channel: Channel, directory: ChannelDirect
 def _list_files(message: JSON, open_file: OpenFile) -> list[InboundFile]:
     forwarded = [snapshot["message"] for snapshot in message.get("message_snapshots", ())]
     return [
-        _describe_file(attachment, each, open_file)
+        InboundFile(
+            name=attachment["filename"],
+            open=partial(open_file, attachment["url"]),
+            media_type=attachment.get("content_type"),
+            size=attachment.get("size"),
+            is_voice=bool(each.get("flags", 0) & _VOICE_FLAG),
+            duration_seconds=None if (duration := attachment.get("duration_secs")) is None else round(duration),
+        )
         for each in (message, *forwarded)
         for attachment in each.get("attachments", ())
     ]
-
-
-def _describe_file(attachment: JSON, message: JSON, open_file: OpenFile) -> InboundFile:
-    url, duration = attachment["url"], attachment.get("duration_secs")
-    return InboundFile(
-        name=attachment["filename"],
-        open=lambda: open_file(url),
-        media_type=attachment.get("content_type"),
-        size=attachment.get("size"),
-        is_voice=bool(message.get("flags", 0) & _VOICE_FLAG),
-        duration_seconds=None if duration is None else round(duration),
-    )
 
 
 def _read_replied_message(message: JSON, channel: Channel, directory: ChannelDirectory) -> RepliedMessage | None:

@@ -60,7 +60,6 @@ class DiscordSettings(AccountSettings):
     """One bot. Only the token is needed."""
 
     bot_token: Annotated[SecretStr, _CHECK_TOKEN]
-    # Of another server that speaks Discord's API, such as a proxy that you run.
     api_url: Annotated[str, check_api_url("Discord's API", DEFAULT_API_URL)] = DEFAULT_API_URL
 
 

@@ -169,14 +169,11 @@ class Confirmations:
         oldest = message.sent_at - MAX_CLOCK_DIFFERENCE_SECONDS
         found = await self._client.list_messages(address.chat_id, oldest, max_pages=3, thread_ts=address.thread_id)
         own = [each for each in found if is_own_message(each, app)]
-        proofs = [each for each in own if read_key(each) == message.key]
+        proofs = [each["ts"] for each in own if read_key(each) == message.key]
         if not proofs and message.is_stream:
-            proofs = [each for each in own if self._is_lost_stream(each, address)]
-        return str(proofs[0]["ts"]) if len(proofs) == 1 else None  # of several streams, any could be the one
-
-    def _is_lost_stream(self, message: Mapping[str, Any], address: Address) -> bool:
-        has_content = "metadata" in message or bool(message.get("files")) or "subtype" in message
-        return not has_content and message["ts"] != address.thread_id and not self._is_known_stream(message["ts"])
+            bare = [each["ts"] for each in own if not ({"metadata", "subtype"} & each.keys() or each.get("files"))]
+            proofs = [ts for ts in bare if ts != address.thread_id and not self._is_known_stream(ts)]
+        return str(proofs[0]) if len(proofs) == 1 else None  # of several streams, any could be the one
 
 
 @dataclass(slots=True)

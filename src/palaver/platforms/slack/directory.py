@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from palaver.platforms.slack.client import SlackClient
     from palaver.platforms.slack.outbound import Names
 
+log = logging.getLogger(__name__)
+
 MAX_NAMES: Final = 10_000
 MAX_AGE_SECONDS: Final = 3600.0
 RETRY_SECONDS: Final = 60.0  # before a name that could not be found is looked up again
 LOOKUP_SECONDS: Final = 2.0  # a message waits so long for names, and is accepted without them then
 MAX_LOOKUPS: Final = 20  # for one message
-
-log = logging.getLogger(__name__)
 
 NEEDED_SCOPES: Final = {
     "chat:write": "send answers",
@@ -50,9 +50,8 @@ class Directory:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._known: RecentEntries[str, tuple[str, float]] = RecentEntries(
-            MAX_NAMES
-        )  # id → name, until when it is kept
+        # By id: the name, and until when it is kept.
+        self._known: RecentEntries[str, tuple[str, float]] = RecentEntries(MAX_NAMES)
 
     async def load(self, ids: Collection[str]) -> Names:
         """Return the names that are known, or can be found in time. A name that is missing is no error."""

@@ -15,6 +15,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from palaver.core.source import ChatType, Platform, SessionSource
@@ -73,8 +74,8 @@ def is_ts(text: str) -> bool:
 
 def list_named_ids(event: JSON) -> set[str]:
     """Return the ids of the people and channels whose names are needed to read an event."""
-    message = event.get("message") if isinstance(event.get("message"), dict) else event
-    assert isinstance(message, Mapping)  # noqa: S101  (for the type checker)
+    nested = event.get("message")
+    message = nested if isinstance(nested, dict) else event
     channel = event.get("channel") or (event.get("item") or {}).get("channel")
     ids = (message.get("user"), event.get("user"), channel)
     return list_references(message.get("text") or "") | {each for each in ids if isinstance(each, str)}
@@ -181,24 +182,21 @@ def _read_files(event: JSON, open_file: OpenFile) -> tuple[list[InboundFile], li
         is_missing = file.get("mode") in _MISSING_FILES
         if is_missing or not (file.get("url_private") or file.get("file_access") == "check_file_info"):
             place = f", at {file['url_private']}" if file.get("mode") == "external" and file.get("url_private") else ""
-            lines.append(
-                f"[File that can't be opened: {file.get('name') or file.get('title') or 'without a name'}{place}]"
-            )
+            name = file.get("name") or file.get("title") or "without a name"
+            lines.append(f"[File that can't be opened: {name}{place}]")
         else:
-            files.append(_describe_file(file, open_file))
+            duration = file.get("duration_ms")
+            files.append(
+                InboundFile(
+                    name=file.get("name") or file.get("title"),
+                    open=partial(open_file, file),
+                    media_type=file.get("mimetype") or None,
+                    size=file.get("size") or None,
+                    is_voice=file.get("subtype") == "slack_audio",
+                    duration_seconds=round(duration / 1000) if isinstance(duration, int) else None,
+                )
+            )
     return files, lines
-
-
-def _describe_file(file: JSON, open_file: OpenFile) -> InboundFile:
-    duration = file.get("duration_ms")
-    return InboundFile(
-        name=file.get("name") or file.get("title"),
-        open=lambda: open_file(file),
-        media_type=file.get("mimetype") or None,
-        size=file.get("size") or None,
-        is_voice=file.get("subtype") == "slack_audio",
-        duration_seconds=round(duration / 1000) if isinstance(duration, int) else None,
-    )
 
 
 def _parse_edit(event: JSON, context: ReadingContext) -> AnyUpdate | None:
@@ -244,13 +242,8 @@ def _parse_members(event: JSON, context: ReadingContext) -> AnyUpdate | None:
     user_id = event.get("user")
     is_own = user_id == context.app.user_id or event["type"] in {"channel_left", "group_left"}
     name = context.app.name if is_own else context.names.get(user_id or "", user_id or "")
-    has_joined = event["type"] == "member_joined_channel"
-    return MembersChanged(
-        source=_make_source(event, context),
-        joined=(name,) if has_joined else (),
-        left=() if has_joined else (name,),
-        is_own_account=is_own,
-    )
+    change = "joined" if event["type"] == "member_joined_channel" else "left"
+    return MembersChanged(source=_make_source(event, context), is_own_account=is_own, **{change: (name,)})
 
 
 def parse_command(command: JSON, context: ReadingContext) -> AnyUpdate | None:
@@ -279,10 +272,9 @@ def parse_press(payload: JSON, context: ReadingContext) -> AnyUpdate | None:
     source = _make_source(
         {**message, "channel": channel, "user": user["id"]}, context, user_name=user.get("name") or user.get("username")
     )
-    press = PressId(channel, source.thread_id or "", user["id"], str(action.get("action_ts") or ""))
-    return ButtonPressed(
-        source=source, message_id=message["ts"], data=str(action.get("value") or ""), press_id=str(press)
-    )
+    press_id = str(PressId(channel, source.thread_id or "", user["id"], str(action.get("action_ts") or "")))
+    data = str(action.get("value") or "")
+    return ButtonPressed(source=source, message_id=message["ts"], data=data, press_id=press_id)
 
 
 class PressId(NamedTuple):

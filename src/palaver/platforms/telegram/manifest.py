@@ -61,10 +61,8 @@ class TelegramSettings(AccountSettings):
     """One bot. Only the token is needed."""
 
     bot_token: Annotated[SecretStr, _CHECK_TOKEN]
-    # Of another Bot API server, such as one that you run yourself.
     api_url: Annotated[str, check_api_url("a Bot API server", DEFAULT_API_URL)] = DEFAULT_API_URL
     mode: Literal["polling", "webhook"] = "polling"
-    # Without it, one is derived from the token.
     webhook_secret: Annotated[SecretStr, _CHECK_WEBHOOK_SECRET] | None = None
     rich_messages: bool = False  # send tables, headings and formulas as rich messages
 

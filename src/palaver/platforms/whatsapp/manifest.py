@@ -82,7 +82,6 @@ class WhatsAppSettings(AccountSettings):
     verify_token: Annotated[SecretStr, _CHECK_VERIFY_TOKEN]  # chosen by you; Meta sends it once, to set up the webhook
     phone_number_id: MetaId  # of the number that answers: not the number itself
     business_account_id: MetaId | None = None  # of the WhatsApp Business Account; to check the webhook's subscription
-    # Of another server that speaks the Graph API.
     api_url: Annotated[str, check_api_url("a Graph API server", DEFAULT_API_URL)] = DEFAULT_API_URL
     api_version: str = DEFAULT_API_VERSION
 

@@ -84,10 +84,6 @@ def _describe_place(place: Any) -> str:
     return describe_place(f"{place.degreesLatitude:.6g}", f"{place.degreesLongitude:.6g}", place.name, place.address)
 
 
-def _describe_live_place(place: Any) -> str:
-    return f"Live location: {place.degreesLatitude:.6g}, {place.degreesLongitude:.6g} {place.caption}"
-
-
 def _describe_contact(contact: Any) -> str:
     """Return the name and the numbers; a number stands in a line of the card such as `TEL;waid=49170:+49 170`."""
     lines = contact.vcard[:20_000].splitlines()
@@ -99,19 +95,17 @@ def _describe_poll(poll: Any) -> str:
     return list_items(f"Poll: {poll.name}", [option.optionName for option in poll.options])
 
 
-def _describe_event(event: Any) -> str:
-    return ", ".join(filter(None, [f"Event: {event.name}", event.description, event.location.name]))
-
-
 _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
     "locationMessage": _describe_place,
-    "liveLocationMessage": _describe_live_place,
+    "liveLocationMessage": lambda place: (
+        f"Live location: {place.degreesLatitude:.6g}, {place.degreesLongitude:.6g} {place.caption}"
+    ),
     "contactMessage": _describe_contact,
     "contactsArrayMessage": lambda array: list_items("Contacts", [each.displayName for each in array.contacts]),
-    "pollCreationMessage": _describe_poll,
-    "pollCreationMessageV2": _describe_poll,
-    "pollCreationMessageV3": _describe_poll,
-    "eventMessage": _describe_event,
+    **dict.fromkeys(("pollCreationMessage", "pollCreationMessageV2", "pollCreationMessageV3"), _describe_poll),
+    "eventMessage": lambda event: ", ".join(
+        filter(None, [f"Event: {event.name}", event.description, event.location.name])
+    ),
     "groupInviteMessage": lambda invite: f"Invitation to the group {invite.groupName}",
 }
 
@@ -195,11 +189,8 @@ def _parse_message(event: JSON, context: EventContext) -> Inbound:
 
 
 def _is_addressed(event: JSON, replied: RepliedMessage | None) -> bool:
-    if not event["is_group"]:
-        return True
-    return not set(map(strip_device, event["mentions"])).isdisjoint(event["own"]) or (
-        replied is not None and replied.is_own
-    )
+    is_mentioned = not set(map(strip_device, event["mentions"])).isdisjoint(event["own"])
+    return not event["is_group"] or is_mentioned or (replied is not None and replied.is_own)
 
 
 def _remove_own_mention(text: str, event: JSON) -> str:
@@ -219,9 +210,7 @@ def _read_replied_message(event: JSON, context: EventContext) -> RepliedMessage 
     sender = strip_device(quoted["sender"])
     # In the chat with oneself, the owner and the agent have the same number.
     is_own = quoted["id"] in context.sent_ids or (sender in event["own"] and not event["is_self"])
-    return RepliedMessage(
-        message_id=quoted["id"], author=_format_number(sender), text=str(quoted["text"]), is_own=is_own
-    )
+    return RepliedMessage(quoted["id"], author=_format_number(sender), text=str(quoted["text"]), is_own=is_own)
 
 
 def _list_files(event: JSON, open_file: OpenFile) -> list[InboundFile]:
@@ -243,11 +232,9 @@ def _list_files(event: JSON, open_file: OpenFile) -> list[InboundFile]:
 
 
 def _parse_reaction(event: JSON, context: EventContext) -> MessageReaction | None:
-    emoji = event["emoji"] or context.removed_emoji
-    if not emoji:
+    if not (emoji := event["emoji"] or context.removed_emoji):
         return None
-    is_removed = not event["emoji"]
-    source = _make_source(event, context)
+    source, is_removed = _make_source(event, context), not event["emoji"]
     return MessageReaction(source=source, message_id=event["target"], emoji=emoji, is_removed=is_removed)
 
 
@@ -263,21 +250,16 @@ def _parse_members(event: JSON, context: EventContext) -> MembersChanged | None:
 
 
 def _make_source(event: JSON, context: EventContext) -> SessionSource:
-    people = order_jids(event["sender"], event["sender_alt"])
-    if event["is_self"]:
-        people = order_jids(*event["own"])
-    if event["is_group"]:
-        chats, chat_type = [event["chat"]], ChatType.GROUP
-    else:
-        chats, chat_type = people if event["is_self"] else order_jids(event["chat"], event["chat_alt"]), ChatType.DM
-    chat_id, chat_id_alt = _take_two(chats)
+    people = order_jids(*(event["own"] if event["is_self"] else (event["sender"], event["sender_alt"])))
+    chats = people if event["is_self"] else order_jids(event["chat"], event["chat_alt"])
+    chat_id, chat_id_alt = _take_two([event["chat"]] if event["is_group"] else chats)
     user_id, user_id_alt = _take_two(people)
     name = event["name"] or _format_number(people[0] if people else None)
     return SessionSource(
         Platform.WHATSAPP_WEB,
         chat_id,
         chat_id_alt=chat_id_alt,
-        chat_type=chat_type,
+        chat_type=ChatType.GROUP if event["is_group"] else ChatType.DM,
         chat_name=context.group_name if event["is_group"] else name,
         user_id=user_id,
         user_id_alt=user_id_alt,

@@ -58,7 +58,6 @@ class WhatsAppWebSettings(AccountSettings):
     """One account. Nothing is needed: without settings, it is linked by a QR code and answers notes to yourself."""
 
     chats: Literal["self", "all"] = "self"  # answer only your messages to yourself, or everybody whom the rules allow
-    # Of the account: then it is linked by a code to type instead of a QR code.
     phone_number: Annotated[str, _CHECK_PHONE_NUMBER] | None = None
     device_name: Annotated[str, _CHECK_DEVICE_NAME] = "Palaver"  # in the list of linked devices on the phone
     proxy_url: Annotated[SecretStr, _CHECK_PROXY_URL] | None = None  # it may contain a password
