@@ -30,7 +30,6 @@ JSON = dict[str, Any]
 
 TABLE_LINES: Final = TableLines(column="  ", cross="  ")
 MAX_TABLE_COLUMNS: Final = 58  # characters of a line of code on a phone in landscape; wider tables become lists
-RULE: Final = "─" * 12
 _NEEDS_CHANGE: Final = re.compile(r"\||^ {0,3}#{4}|^ {0,3}[-=*_]|!\[|\[[ xX]\]", re.MULTILINE)
 _CODE_OR_IMAGE: Final = re.compile(r"`[^`\n]*`|!(?=\[)")
 _TASK: Final = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[([ xX])\](?=\s)")
@@ -64,7 +63,7 @@ def format_for_discord(markdown: str) -> str:
         elif token.type == "heading_open" and token.map:
             _replace_heading(lines, token, tokens[position + 1])
         elif token.type == "hr" and token.level == 0 and token.map:
-            _replace(lines, token.map, RULE)
+            _replace(lines, token.map, "─" * 12)
         elif token.type == "inline" and token.map:
             for number in range(*token.map):
                 line = _TASK.sub(lambda match: match[1] + ("☐" if match[2] == " " else "☑"), lines[number])

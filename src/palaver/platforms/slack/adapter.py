@@ -25,10 +25,10 @@ from palaver.platforms.common.inbound import UNREADABLE_ERRORS
 from palaver.platforms.slack.catch_up import (
     CHECK_DELAYS,
     PREVIEW_DELAYS,
-    CatchUp,
     Confirmations,
     GrowingMessages,
     UnconfirmedMessage,
+    read_missed_messages,
 )
 from palaver.platforms.slack.client import SlackClient
 from palaver.platforms.slack.directory import Directory, describe_missing_scopes
@@ -231,19 +231,14 @@ class SlackAdapter(Adapter):
 
     async def _catch_up(self, link: AccountLink, intake: Intake, cursor: str) -> None:
         """Read what was missed; if that fails, again later: receiving goes on, and only the cursor waits for it."""
-
-        async def accept(event: JSON) -> None:
-            update = await self._read(link, "events_api", {"event": event})
-            if update is not None:
-                await intake.accept(update, cursor=self._advance_cursor(update))
-
         if self._has_caught_up.is_set():
             return
-        catch_up = CatchUp(self._client, self._app, link, accept)
         pause = self._timing.catch_up_retry
         while not self._has_caught_up.is_set():
             try:
-                await catch_up.run(cursor)
+                async for event in read_missed_messages(self._client, cursor):
+                    if (update := await self._read(link, "events_api", {"event": event})) is not None:
+                        await intake.accept(update, cursor=self._advance_cursor(update))
                 self._has_caught_up.set()
             except ConnectionLost as error:
                 log.warning("slack_catch_up_failed", extra={"reason": str(error)})

@@ -25,7 +25,7 @@ from palaver.platforms.slack.inbound import AppIdentity, is_own_message, is_ts
 from palaver.platforms.slack.outbound import read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from typing import Any
 
     from palaver.delivery.adapter import AccountLink, OutgoingMessage
@@ -51,59 +51,41 @@ STREAM_SECONDS: Final = 240.0  # then it is stopped; Slack ends it after 300
 MAX_REMEMBERED: Final = 2000
 
 
-class CatchUp:
-    """Reads the history once, after connecting."""
+async def read_missed_messages(client: SlackClient, cursor: str) -> AsyncIterator[JSON]:
+    """Yield the messages after the cursor, as events, in the order of each channel."""
+    if not is_ts(cursor):
+        return
+    since = max(float(cursor) - OVERLAP_SECONDS, time.time() - MAX_AGE_SECONDS)
+    channels = await _ask(client.list_channels(MAX_CHANNEL_PAGES))
+    count = 0
+    for channel in channels:
+        for message in await _ask(_list_messages(client, channel["id"], since), channel["id"]):
+            yield {**message, "type": "message", "channel": channel["id"]}
+            count += 1
+    log.info("slack_caught_up", extra={"channels": len(channels), "messages": count})
 
-    def __init__(
-        self, client: SlackClient, app: AppIdentity, link: AccountLink, accept: Callable[[JSON], Awaitable[None]]
-    ) -> None:
-        self._client = client
-        self._app = app
-        self._link = link
-        self._accept = accept  # an event
 
-    async def run(self, cursor: str) -> None:
-        """Accept the messages after the cursor, in the order of each channel."""
-        if not is_ts(cursor):
-            return
-        since = max(float(cursor) - OVERLAP_SECONDS, time.time() - MAX_AGE_SECONDS)
-        channels = await self._ask(self._client.list_channels(MAX_CHANNEL_PAGES))
-        count = 0
-        for channel in channels:
-            count += await self._read_channel(channel, since)
-        log.info("slack_caught_up", extra={"channels": len(channels), "messages": count})
+async def _list_messages(client: SlackClient, channel_id: str, since: float) -> list[JSON]:
+    """Return what was written in a channel and its threads since a time, oldest first."""
+    history = await client.list_messages(channel_id, since - THREAD_AGE_SECONDS, MAX_PAGES)
+    found = {each["ts"]: each for each in history if float(each["ts"]) > since}
+    threads = [each for each in history if float(each.get("latest_reply") or 0) > since]
+    for parent in threads[:MAX_THREADS]:
+        replies = await client.list_messages(channel_id, since, MAX_PAGES, thread_ts=parent["ts"])
+        found = {reply["ts"]: reply for reply in replies if float(reply["ts"]) > since} | found
+    return [found[ts] for ts in sorted(found, key=float)]
 
-    async def _read_channel(self, channel: JSON, since: float) -> int:
-        messages = await self._ask(self._list_messages(channel["id"], since), channel["id"])
-        for message in messages:
-            if is_own_message(message, self._app):
-                if key := read_key(message):
-                    await self._link.confirm(key, message["ts"])
-            else:
-                await self._accept({**message, "type": "message", "channel": channel["id"]})
-        return len(messages)
 
-    async def _list_messages(self, channel_id: str, since: float) -> list[JSON]:
-        """Return what was written in a channel and its threads since a time, oldest first."""
-        history = await self._client.list_messages(channel_id, since - THREAD_AGE_SECONDS, MAX_PAGES)
-        found = {each["ts"]: each for each in history if float(each["ts"]) > since}
-        threads = [each for each in history if float(each.get("latest_reply") or 0) > since]
-        for parent in threads[:MAX_THREADS]:
-            replies = await self._client.list_messages(channel_id, since, MAX_PAGES, thread_ts=parent["ts"])
-            found = {reply["ts"]: reply for reply in replies if float(reply["ts"]) > since} | found
-        return [found[ts] for ts in sorted(found, key=float)]
-
-    @staticmethod
-    async def _ask(request: Awaitable[list[JSON]], channel_id: str = "") -> list[JSON]:
-        """Return what was asked for; nothing if a scope is missing or the channel is no longer ours."""
-        try:
-            return await request
-        except RequestError as error:
-            if not isinstance(error, ApiRefusal) or error.is_about_token or error.may_have_arrived:
-                raise make_platform_error(error) from error
-            extra = {"channel": channel_id, "reason": error.code, "scope": error.needed}
-            log.info("slack_history_refused", extra=extra)
-            return []
+async def _ask(request: Awaitable[list[JSON]], channel_id: str = "") -> list[JSON]:
+    """Return what was asked for; nothing if a scope is missing or the channel is no longer ours."""
+    try:
+        return await request
+    except RequestError as error:
+        if not isinstance(error, ApiRefusal) or error.is_about_token or error.may_have_arrived:
+            raise make_platform_error(error) from error
+        extra = {"channel": channel_id, "reason": error.code, "scope": error.needed}
+        log.info("slack_history_refused", extra=extra)
+        return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,6 @@ _REFUSED_TOKEN: Final = frozenset(
 )
 # Slack says of these that a part of the work may have been done.
 _UNCERTAIN: Final = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable"})
-_RATE_LIMITED: Final = frozenset({"ratelimited", "rate_limited"})
 _UNREACHABLE: Final = {
     "channel_not_found": say(
         "slack.channel_unknown",
@@ -102,7 +101,7 @@ class ApiRefusal(Refusal):
         self.is_about_token = code in _REFUSED_TOKEN
         if self.is_about_token:
             self.account_reason = BOT_ACCESS_REFUSED
-        elif status == 429 or code in _RATE_LIMITED:
+        elif status == 429 or code in {"ratelimited", "rate_limited"}:
             self.wait_seconds = DEFAULT_RETRY_SECONDS if retry_after is None else retry_after
         self.chat_reason = _UNREACHABLE.get(code)
         if code == "missing_scope":

@@ -44,7 +44,6 @@ OpenFile = Callable[[JSON], AsyncIterator[bytes]]
 
 # Messages of people; all other subtypes are notes of Slack itself, such as a new topic.
 _MESSAGE_SUBTYPES: Final = frozenset({"", "file_share", "thread_broadcast", "me_message", "bot_message"})
-_MISSING_FILES: Final = frozenset({"external", "tombstone", "hidden_by_limit"})
 _TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,9}")
 
 
@@ -179,7 +178,7 @@ def _read_files(event: JSON, open_file: OpenFile) -> tuple[list[InboundFile], li
     """Return the files of a message, and a line for each that Slack does not hand out."""
     files, lines = [], []
     for file in event.get("files") or ():
-        is_missing = file.get("mode") in _MISSING_FILES
+        is_missing = file.get("mode") in {"external", "tombstone", "hidden_by_limit"}
         if is_missing or not (file.get("url_private") or file.get("file_access") == "check_file_info"):
             place = f", at {file['url_private']}" if file.get("mode") == "external" and file.get("url_private") else ""
             name = file.get("name") or file.get("title") or "without a name"

@@ -78,7 +78,6 @@ NO_GROUPS_WARNING: Final = say(
     "telegram.no_groups_warning",
     "The bot can't be added to groups. To allow it, send /setjoingroups to @BotFather, choose the bot and then Enable.",
 )
-NO_LINK_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 _REACTIONS: Final = frozenset(emoji.value for emoji in ReactionEmoji)
 
 
@@ -367,7 +366,7 @@ def _make_content(body: MessageBody, buttons: Sequence[Button]) -> dict[str, Any
         "text": body.text,
         "entities": _make_entities(body),
         "reply_markup": _make_keyboard(buttons),
-        "link_preview_options": NO_LINK_PREVIEW,
+        "link_preview_options": LinkPreviewOptions(is_disabled=True),
     }
 
 

@@ -45,7 +45,6 @@ ALLOWED_UPDATES = (
 
 GENERAL_TOPIC_ID = 1  # sending to it by its id fails: it has to be left out
 _CHAT_TYPES = {"private": ChatType.DM, "channel": ChatType.CHANNEL}
-_MEMBER_STATES = frozenset({"creator", "administrator", "member"})
 _COMMAND = re.compile(r"/([A-Za-z0-9_]+)(?:@([A-Za-z0-9_]+))?")
 # The field of a message, the media type if Telegram does not say it, and the ending of a made-up name.
 _FILE_FIELDS = (
@@ -335,7 +334,7 @@ def _parse_press(press: JSON) -> list[AnyUpdate]:
 
 def _parse_own_membership(member: JSON, bot: BotIdentity) -> list[AnyUpdate]:
     def is_member(state: JSON) -> bool:
-        return state["status"] in _MEMBER_STATES or bool(state.get("is_member"))
+        return state["status"] in {"creator", "administrator", "member"} or bool(state.get("is_member"))
 
     was, now = is_member(member["old_chat_member"]), is_member(member["new_chat_member"])
     if was == now:

@@ -39,12 +39,9 @@ OpenMedia = Callable[[str], AsyncIterator[bytes]]  # the id of a file → its co
 log = logging.getLogger(__name__)
 
 MAX_FORM_CHARS: Final = 4000
-_IGNORED_TYPES: Final = frozenset({"system", "request_welcome", "ephemeral", "reaction"})
 _NUMBER: Final = re.compile(r"[0-9]{5,20}")
 _BSUID: Final = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}")
-_FILE_TYPES: Final = ("image", "video", "audio", "document")
 _OWN_BUTTON: Final = re.compile(r"(?:stop|retry|rerun):\S+")
-_NUMBER_CHANGES: Final = frozenset({"user_changed_number", "user_changed_user_id"})
 _UNREADABLE: Final = (*UNREADABLE_ERRORS, OSError)  # OSError: a time that does not exist
 
 
@@ -53,7 +50,7 @@ def describe_content(message: JSON) -> str | None:
     kind = message.get("type")
     if kind == "text":
         return str(message["text"]["body"])
-    if kind in _IGNORED_TYPES:
+    if kind in {"system", "request_welcome", "ephemeral", "reaction"}:
         return None
     describe = _DESCRIPTIONS.get(str(kind))
     return describe(message[str(kind)]) if describe else _describe_unsupported(message)
@@ -234,7 +231,7 @@ class _ValueReader:
 
     def _read_files(self, message: JSON) -> tuple[InboundFile, ...]:
         kind = message["type"]
-        if kind not in _FILE_TYPES:
+        if kind not in {"image", "video", "audio", "document"}:
             return ()
         media = message[kind]
         media_id = str(media["id"])
@@ -295,7 +292,7 @@ def _read_press(message: JSON, source: SessionSource) -> ButtonPressed | None:
 def _read_system_message(message: JSON) -> ChatMoved | None:
     """Return the new address of a person who has changed their number. Meta gives them a new BSUID then, too."""
     system = message["system"]
-    if system.get("type") not in _NUMBER_CHANGES:
+    if system.get("type") not in {"user_changed_number", "user_changed_user_id"}:
         return None
     new_ids = [each for each in (system.get("wa_id") or system.get("new_wa_id"), system.get("user_id")) if each]
     old_number = None if system["type"] == "user_changed_user_id" else message.get("from")

@@ -17,8 +17,6 @@ from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManif
 
 MAX_TEXT_CHARS: Final = 4096
 MAX_DOCUMENT_BYTES: Final = 100 * 1024 * 1024
-REPLY_WINDOW: Final = timedelta(hours=24)
-SECONDS_PER_PERSON: Final = 6.0  # between two messages to one person, in the long run; a few may follow each other
 SENDS_PER_SECOND: Final = 80
 
 CAPABILITIES: Final = Capabilities(
@@ -30,8 +28,8 @@ CAPABILITIES: Final = Capabilities(
     receives_files=True,
     receives_voice=True,
     receives_edits=True,
-    reply_window=REPLY_WINDOW,
-    pace_per_chat=Pace(SECONDS_PER_PERSON, burst=5),
+    reply_window=timedelta(hours=24),
+    pace_per_chat=Pace(6.0, burst=5),  # in the long run; a few may follow each other
     pace_per_account=Pace(1 / SENDS_PER_SECOND, burst=SENDS_PER_SECOND),
 )
 

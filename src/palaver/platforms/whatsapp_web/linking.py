@@ -29,7 +29,6 @@ MENU: Final = say(
     " Linked devices, then Link a device.",
 )
 ACCOUNT_FILE: Final = "account.json"  # who the linked account is
-_ASIDE: Final = "session.logged-out"
 _INSTALL: Final = say(
     "whatsapp_web.install",
     "Install it with `pip install 'palaver[whatsapp-web]'`, in the same environment as Palaver,"
@@ -111,7 +110,7 @@ def put_session_aside(folder: Path) -> None:
     for ending in ("", "-wal", "-shm"):
         path = folder / f"{SESSION_FILE}{ending}"
         if path.exists():
-            path.replace(folder / f"{_ASIDE}.db{ending}")
+            path.replace(folder / f"session.logged-out.db{ending}")
 
 
 @dataclass(frozen=True, slots=True)

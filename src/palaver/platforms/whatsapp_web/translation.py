@@ -47,7 +47,6 @@ CHAT_SERVERS: Final = frozenset({PHONE_SERVER, LID_SERVER, GROUP_SERVER})  # not
 # The library downloads from the address in a message, whatever it is; the path is added to a server of WhatsApp.
 _FILE_URL: Final = re.compile(r"https://[a-z0-9.-]+\.whatsapp\.net/[^\s\\]*")
 _FILE_PATH: Final = re.compile(r"/[^/\s\\][^\s\\]*")
-_TEXT_FIELDS: Final = ("extendedTextMessage", "imageMessage", "videoMessage", "documentMessage")
 _ADMIN_DELETION: Final = "8"  # said by WhatsApp's server, not by the sender
 _LATEST_MILLISECOND: Final = 10**11  # a time in seconds is below
 
@@ -153,7 +152,7 @@ def read_text(message: Message) -> str:
     """Return what a person wrote, also below a picture."""
     if message.conversation:
         return str(message.conversation)[:MAX_TEXT_CHARS]
-    for field in _TEXT_FIELDS:
+    for field in ("extendedTextMessage", "imageMessage", "videoMessage", "documentMessage"):
         if message.HasField(field):
             content = getattr(message, field)
             return str(content.text if field == "extendedTextMessage" else content.caption)[:MAX_TEXT_CHARS]
