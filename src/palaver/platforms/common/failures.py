@@ -69,7 +69,15 @@ def make_delivery_error(platform: str, error: RequestError, *, is_repeatable: bo
         if error.chat_reason is not None:
             return TargetUnreachable(error.chat_reason)
         if not error.may_have_arrived:
-            return SendRejected(error.message_reason or _describe_refusal(platform, error))
+            return SendRejected(
+                error.message_reason
+                or say(
+                    "platform.message_refused",
+                    "{platform} has refused the message: {reason}",
+                    platform=platform,
+                    reason=error.reason,
+                )
+            )
     if error.may_have_arrived and not is_repeatable:
         return SendUncertain(
             say(
@@ -103,15 +111,6 @@ def _describe_wait(platform: str, seconds: float) -> Text:
         "{platform} asks to wait {seconds} seconds.",
         platform=platform,
         seconds=f"{seconds:.0f}",
-    )
-
-
-def _describe_refusal(platform: str, refusal: Refusal) -> Text:
-    return say(
-        "platform.message_refused",
-        "{platform} has refused the message: {reason}",
-        platform=platform,
-        reason=refusal.reason,
     )
 
 

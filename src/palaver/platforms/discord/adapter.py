@@ -16,7 +16,6 @@ from palaver.core.tasks import BackgroundTasks, run_together
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage
 from palaver.gateway.intake import Intake
 from palaver.inbox.registry import COMMANDS
-from palaver.platforms.common.failures import RequestFailed
 from palaver.platforms.discord.client import DiscordClient, describe_account, has_content_intent
 from palaver.platforms.discord.directory import ChannelDirectory
 from palaver.platforms.discord.failures import NO_HISTORY_FOR_REPLY, UNKNOWN_MESSAGE, RequestRefused
@@ -105,8 +104,7 @@ class DiscordAdapter(Adapter):
             self._client.open()
             await self._set_commands()
             async with Intake(link, self._answer_accepted) as intake:
-                directory = ChannelDirectory(self._user_id)
-                receiver = Receiver(self._client, directory, link, intake)
+                receiver = Receiver(self._client, ChannelDirectory(self._user_id), link, intake)
                 try:
                     await run_together(self._keep_connected(receiver), receiver.run(), intake.watch())
                 finally:
@@ -140,12 +138,8 @@ class DiscordAdapter(Adapter):
                 self._defer(data)
             receiver.put(name, data, session)
 
-        try:
-            http = self._client.http
-        except RequestFailed:
-            raise ConnectionLost("The connection to Discord is closed.") from None
         return GatewayClient(
-            http,
+            self._client,
             intents=self._intents,
             on_event=receive,
             on_alive=receiver.report_connected,

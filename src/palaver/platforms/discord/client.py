@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 from discord.gateway import DiscordClientWebSocketResponse
 from discord.http import HTTPClient, Route
+from discord.utils import MISSING
 
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import say
@@ -73,21 +73,33 @@ ENDPOINT_WARNING: Final = say(
 )
 
 
-class DiscordHttp(HTTPClient):
-    """Requests to one server that speaks Discord's API. Raises RequestRefused and RequestFailed."""
+class DiscordClient(HTTPClient):
+    """One bot's requests. Raises AccountRefused and ConnectionLost, or a DeliveryError where a chat is concerned.
 
-    def __init__(self, api_url: str, token: str) -> None:
-        super().__init__(asyncio.get_running_loop())
-        self._api_url = api_url
-        self.token = token
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            ws_response_class=DiscordClientWebSocketResponse,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+    The gateway uses it, too: `request` raises RequestRefused and RequestFailed.
+    """
+
+    def __init__(self, settings: DiscordSettings) -> None:
+        super().__init__(MISSING)  # the requests are made by our own session
+        self.token = settings.bot_token.get_secret_value()
+        self._api_url = settings.api_url
+        self._session: aiohttp.ClientSession | None = None
+        hosts = set() if settings.api_url == DEFAULT_API_URL else {urlsplit(settings.api_url).hostname or ""}
+        self._file_hosts = FILE_HOSTS | hosts
+        self._fetcher = FileFetcher(hosts)
+
+    def open(self) -> None:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                ws_response_class=DiscordClientWebSocketResponse,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
 
     async def close(self) -> None:
-        await self._session.close()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
         return await self._get_session().ws_connect(
@@ -135,49 +147,9 @@ class DiscordHttp(HTTPClient):
             raise RequestFailed(_describe(error), may_have_arrived=True) from None
 
     def _get_session(self) -> aiohttp.ClientSession:
-        if self._session.closed:
+        if self._session is None:
             raise RequestFailed("the connection is closed", may_have_arrived=False)
         return self._session
-
-
-def _describe(error: Exception) -> str:
-    """Return the reason in words, without the address, which may hold the token of an interaction."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "its name can't be resolved. Check the network connection of this machine"
-    if isinstance(error, aiohttp.ClientSSLError):
-        return "the encrypted connection failed"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        is_refused = isinstance(error.os_error, ConnectionRefusedError)
-        return "the connection was refused" if is_refused else "no connection could be made"
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    return "the connection broke"
-
-
-class DiscordClient:
-    """One bot's requests. Raises AccountRefused and ConnectionLost, or a DeliveryError where a chat is concerned."""
-
-    def __init__(self, settings: DiscordSettings) -> None:
-        self._settings = settings
-        self._http: DiscordHttp | None = None
-        hosts = set() if settings.api_url == DEFAULT_API_URL else {urlsplit(settings.api_url).hostname or ""}
-        self._file_hosts = FILE_HOSTS | hosts
-        self._fetcher = FileFetcher(hosts)
-
-    @property
-    def http(self) -> DiscordHttp:
-        if self._http is None:
-            raise RequestFailed("the connection is closed", may_have_arrived=False)
-        return self._http
-
-    def open(self) -> None:
-        if self._http is None:
-            self._http = DiscordHttp(self._settings.api_url, self._settings.bot_token.get_secret_value())
-
-    async def close(self) -> None:
-        http, self._http = self._http, None
-        if http is not None:
-            await http.close()
 
     # ---- the account -----------------------------------------------------------------------------------------
 
@@ -198,7 +170,7 @@ class DiscordClient:
 
     # ---- receiving -------------------------------------------------------------------------------------------
 
-    async def get_channel(self, channel_id: str) -> JSON:
+    async def fetch_channel(self, channel_id: str) -> JSON:
         """Return a channel. Raises RequestRefused if the bot can't see it."""
         channel: JSON = await self._request("GET", f"/channels/{channel_id}")
         return channel
@@ -246,7 +218,7 @@ class DiscordClient:
             log.info("discord_interaction_not_answered", extra={"reason": str(error)})
 
     async def _request(self, method: str, path: str, **options: Any) -> Any:
-        return await self.http.request(Route(method, path), **options)
+        return await self.request(Route(method, path), **options)
 
     async def deliver(self, method: str, path: str, *, is_repeatable: bool = False, **options: Any) -> Any:
         """Make a request about a chat; raises a DeliveryError.
@@ -257,6 +229,20 @@ class DiscordClient:
             return await self._request(method, path, **options)
         except RequestError as error:
             raise make_delivery_error(error, is_repeatable=is_repeatable) from error
+
+
+def _describe(error: Exception) -> str:
+    """Return the reason in words, without the address, which may hold the token of an interaction."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name can't be resolved. Check the network connection of this machine"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "the encrypted connection failed"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        is_refused = isinstance(error.os_error, ConnectionRefusedError)
+        return "the connection was refused" if is_refused else "no connection could be made"
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    return "the connection broke"
 
 
 def has_content_intent(application: JSON) -> bool:

@@ -33,7 +33,7 @@ from palaver.platforms.discord.failures import make_closed_error, make_platform_
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from palaver.platforms.discord.client import DiscordHttp
+    from palaver.platforms.discord.client import DiscordClient
 
     OnEvent = Callable[[str, Any, "GatewaySession"], None]  # the name of the event, its data, the session with it
 
@@ -88,7 +88,7 @@ class _SocketState(ConnectionState["GatewayClient"]):
 class GatewayClient(discord.Client):
     def __init__(
         self,
-        http: DiscordHttp,
+        http: DiscordClient,
         *,
         intents: discord.Intents,
         on_event: OnEvent,

@@ -341,7 +341,7 @@ class Receiver:
         if (known := self._directory.find(channel_id)) is not None:
             return known
         try:
-            channel = Channel.from_json(await ask(lambda: self._client.get_channel(channel_id)), guild_id)
+            channel = Channel.from_json(await ask(lambda: self._client.fetch_channel(channel_id)), guild_id)
         except RequestRefused as error:
             if error.status not in {403, 404}:
                 raise make_platform_error(error) from None

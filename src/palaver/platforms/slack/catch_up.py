@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -109,22 +108,19 @@ class Confirmations:
         self._client = client
         self._is_known_stream = is_known_stream
         self._delays = delays
-        self._waiting: deque[UnconfirmedMessage] = deque(maxlen=MAX_UNCONFIRMED)
-        self._has_new = asyncio.Event()
+        self._waiting: asyncio.Queue[UnconfirmedMessage] = asyncio.Queue(MAX_UNCONFIRMED)
 
     def add(self, message: UnconfirmedMessage) -> None:
-        self._waiting.append(message)
-        self._has_new.set()
+        if self._waiting.full():
+            self._waiting.get_nowait()  # the oldest one stays uncertain
+        self._waiting.put_nowait(message)
 
     async def run(self, link: AccountLink, app: AppIdentity) -> None:
         """Check every message some times, and report those that have arrived."""
         tasks = BackgroundTasks("palaver-slack-confirmation")
         try:
             while True:
-                await self._has_new.wait()
-                self._has_new.clear()
-                while self._waiting:
-                    tasks.start(self._follow(link, app, self._waiting.popleft()))
+                tasks.start(self._follow(link, app, await self._waiting.get()))
         finally:
             await tasks.end()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from telegram.error import NetworkError, TelegramError
 
-from palaver.core.errors import AccountRefused, ChatMovedAway, ConnectionLost, DeliveryError, PlatformError
+from palaver.core.errors import ChatMovedAway, DeliveryError
 from palaver.core.texts import say
 from palaver.platforms.common import failures
 from palaver.platforms.common.failures import Refusal, RequestError, RequestFailed, describe_forbidden
@@ -83,6 +84,10 @@ class ApiRefusal(TelegramError, Refusal):
             self.wait_seconds = float(retry_after or DEFAULT_WAIT_SECONDS)
         elif status in {401, 404}:
             self.account_reason = ACCESS_REFUSED
+        elif status == 409 and self.says("webhook"):
+            self.account_reason = WEBHOOK_ACTIVE
+        elif status == 409:
+            self.outage_text = OTHER_POLLER
         self.chat_reason = next((text for part, text in _UNREACHABLE.items() if self.says(part)), None)
         if self.chat_reason is None and status == 403:
             self.chat_reason = describe_forbidden("Telegram", self.reason)
@@ -98,11 +103,7 @@ def read_failure(error: TelegramError, token: str) -> RequestError:
     return RequestFailed(str(error).replace(token, REMOVED), may_have_arrived=not isinstance(error, NotSentError))
 
 
-def make_platform_error(error: RequestError) -> PlatformError:
-    """Return what a request that is not about a chat has failed with."""
-    if isinstance(error, ApiRefusal) and error.status == 409:
-        return AccountRefused(WEBHOOK_ACTIVE) if error.says("webhook") else ConnectionLost(OTHER_POLLER)
-    return failures.make_platform_error("Telegram", error)
+make_platform_error = partial(failures.make_platform_error, "Telegram")
 
 
 def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> DeliveryError:
