@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.platforms.whatsapp_web.ogg import measure_seconds
+from palaver.platforms.whatsapp_web.outbound import measure_seconds
 from palaver.platforms.whatsapp_web.protocol import Spool
 
 if TYPE_CHECKING:

@@ -110,7 +110,6 @@ make_platform_error = partial(failures.make_platform_error, "Discord")
 
 
 def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> DeliveryError:
-    """Return what a request about a chat has failed with."""
     if isinstance(error, RequestRefused) and error.is_blocked:
         return SendRetryable(describe_outage("Discord", error), retry_after=error.retry_after)
     return failures.make_delivery_error("Discord", error, is_repeatable=is_repeatable)

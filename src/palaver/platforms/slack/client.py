@@ -50,8 +50,6 @@ _GONE: Final = frozenset({"message_not_found", "thread_not_found"})
 
 
 class SlackClient:
-    """One app's connection to the Web API."""
-
     def __init__(self, settings: SlackSettings) -> None:
         logging.getLogger("slack_sdk").setLevel(logging.WARNING)  # it logs whole requests and answers
         self._settings = settings

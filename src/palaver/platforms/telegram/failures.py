@@ -107,7 +107,6 @@ make_platform_error = partial(failures.make_platform_error, "Telegram")
 
 
 def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> DeliveryError:
-    """Return what a request about a chat has failed with."""
     if isinstance(error, ApiRefusal) and error.new_chat_id is not None:
         return ChatMovedAway("The group has become a supergroup with another id.", new_chat_id=str(error.new_chat_id))
     return failures.make_delivery_error("Telegram", error, is_repeatable=is_repeatable)

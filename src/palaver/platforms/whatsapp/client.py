@@ -212,7 +212,6 @@ def _read_code(value: object) -> int | None:
 
 
 def make_platform_error(refusal: GraphRefusal) -> PlatformError:
-    """Return what a request that sends nothing has failed with."""
     if refusal.account_reason is not None:
         return AccountRefused(refusal.account_reason)
     return ConnectionLost(describe_outage("WhatsApp", refusal))
@@ -236,8 +235,6 @@ def make_late_error(refusal: GraphRefusal) -> SendRejected:
 
 
 class GraphClient:
-    """Requests of one business number."""
-
     def __init__(self, settings: WhatsAppSettings) -> None:
         logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every address, and one of them has the token
         self._settings = settings

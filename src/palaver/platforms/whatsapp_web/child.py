@@ -15,7 +15,8 @@ import os
 import signal
 import sys
 import threading
-from collections import deque
+from collections import Counter, deque
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
 
     from palaver.platforms.whatsapp_web.protocol import Receive, Report
 
-WORKERS: Final = 4  # requests that the library works on at once, besides downloads
-DOWNLOAD_WORKERS: Final = 4  # of their own: a download that hangs does not block sending
+WORKERS: Final = 4  # downloads, and other requests, that the library works on at once
 INTERRUPT_SECONDS: Final = 0.2  # in which the main thread notices a signal that it was given itself
 GRACE_SECONDS: Final = 4.0  # to finish what is being sent, after Palaver has gone
 STOP_SECONDS: Final = 1.0  # for the library to stop, and for the last line to be written
@@ -72,31 +72,6 @@ class Library(Protocol):
     def stop(self) -> None: ...
 
 
-class _RequestQueue:
-    """Requests of one kind that wait for a worker or are being worked on: at most MAX_WAITING_REQUESTS."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-        self._requests: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        self._room = threading.BoundedSemaphore(MAX_WAITING_REQUESTS)
-
-    def try_put(self, fields: dict[str, Any]) -> bool:
-        """Queue a request; False if too many wait."""
-        if not self._room.acquire(blocking=False):
-            return False
-        self._requests.put(fields)
-        return True
-
-    def serve(self, handle: Callable[[dict[str, Any]], None]) -> None:
-        while (fields := self._requests.get()) is not None:
-            handle(fields)
-            self._room.release()
-
-    def close(self) -> None:
-        for _ in range(self.workers):
-            self._requests.put(None)
-
-
 class Child:
     """Connects the library with Palaver."""
 
@@ -117,9 +92,9 @@ class Child:
         self._unacknowledged: set[int] = set()
         self._spool: Spool | None = None
         self._is_spool_readable = True
-        self._requests = _RequestQueue(WORKERS)
-        self._downloads = _RequestQueue(DOWNLOAD_WORKERS)
-        self._sending = 0
+        # By whether they are downloads: one that hangs does not block sending.
+        self._requests: dict[bool, SimpleQueue[dict[str, Any] | None]] = {False: SimpleQueue(), True: SimpleQueue()}
+        self._pending: Counter[bool] = Counter()  # requests that wait for a worker or are being worked on
         self._stopping = threading.Event()
         self._was_connected = False  # since the start
         self._lock_file: int | None = None
@@ -129,9 +104,8 @@ class Child:
     def run(self, read_line: Callable[[int], bytes]) -> None:
         writer = threading.Thread(target=self._write_lines, daemon=True)
         writer.start()
-        for requests in (self._requests, self._downloads):
-            for _ in range(requests.workers):
-                threading.Thread(target=requests.serve, args=[self._serve], daemon=True).start()
+        for is_download in [False, True] * WORKERS:
+            threading.Thread(target=self._work, args=[is_download], daemon=True).start()
         self.report(State.READY, {"version": self._library.version})
         try:
             while line := read_line(MAX_LINE_BYTES):
@@ -146,20 +120,20 @@ class Child:
         elif fields["do"] == "connect":
             self._reply(fields["id"], lambda: self._connect(fields))
         else:
-            self._count_sending(fields, 1)
-            requests = self._downloads if fields["do"] == "download" else self._requests
-            if not requests.try_put(fields):
-                self._reply(fields["id"], _refuse_busy)
-                self._count_sending(fields, -1)
-
-    def _serve(self, fields: dict[str, Any]) -> None:
-        self._reply(fields["id"], lambda: self._perform(fields))
-        self._count_sending(fields, -1)
-
-    def _count_sending(self, fields: dict[str, Any], change: int) -> None:
-        if fields["do"] in SENDING_REQUESTS:
+            is_download = fields["do"] == "download"
             with self._changed:
-                self._sending += change
+                has_room = self._pending[is_download] < MAX_WAITING_REQUESTS
+                self._pending[is_download] += has_room
+            if has_room:
+                self._requests[is_download].put(fields)
+            else:
+                self._reply(fields["id"], _refuse_busy)
+
+    def _work(self, is_download: bool) -> None:
+        while (fields := self._requests[is_download].get()) is not None:
+            self._reply(fields["id"], partial(self._perform, fields))
+            with self._changed:
+                self._pending[is_download] -= 1
                 self._changed.notify_all()
 
     def _perform(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -297,13 +271,13 @@ class Child:
                 return
 
     def _shut_down(self) -> None:
-        """Let what is being sent end, so that its outcome is known after a restart."""
+        """Let what is being sent or asked for end, so that its outcome is known after a restart."""
         with self._changed:
-            self._changed.wait_for(lambda: self._sending == 0, GRACE_SECONDS)
+            self._changed.wait_for(lambda: self._pending[False] == 0, GRACE_SECONDS)
             self._stopping.set()
             self._changed.notify_all()
-        self._requests.close()
-        self._downloads.close()
+        for is_download in [False, True] * WORKERS:
+            self._requests[is_download].put(None)
         stopping = threading.Thread(target=self._library.stop, daemon=True)
         stopping.start()
         stopping.join(STOP_SECONDS)

@@ -32,7 +32,7 @@ from palaver.platforms.whatsapp_web.library_errors import (
     describe_library_error,
     translate_failure,
 )
-from palaver.platforms.whatsapp_web.ogg import measure_seconds
+from palaver.platforms.whatsapp_web.outbound import measure_seconds
 from palaver.platforms.whatsapp_web.protocol import FILES_FOLDER, SESSION_FILE, ErrorKind, RequestError, State
 
 if TYPE_CHECKING:

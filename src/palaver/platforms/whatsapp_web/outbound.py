@@ -1,4 +1,4 @@
-"""Builds the fields of the child's requests, and turns failed ones into Palaver's errors. Pure."""
+"""Builds the fields of the child's requests, measures voice messages, makes Palaver's errors of failures. Pure."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ _FIELDS: Final = {
     "audio/mp4": "audioMessage",
     "audio/aac": "audioMessage",
 }
+
+_PAGE: Final = b"OggS"
+_OPUS_RATE: Final = 48_000  # samples in a second, whatever the sound was recorded with
+_POSITION_OFFSET: Final = 6
+_HEADER_BYTES: Final = 27
 
 
 def parse_address(address: Address) -> str:
@@ -52,6 +57,17 @@ def describe_file(name: str, media_type: str, size: int) -> dict[str, Any]:
         "name": name,
         "is_voice": is_voice,
     }
+
+
+def measure_seconds(content: bytes) -> int | None:
+    """Return how long the sound in an Ogg file with Opus lasts; None if it is none."""
+    if not content.startswith(_PAGE) or b"OpusHead" not in content[:200]:
+        return None
+    start = content.rfind(_PAGE)
+    if start < 0 or start + _HEADER_BYTES > len(content):
+        return None
+    position = int.from_bytes(content[start + _POSITION_OFFSET : start + _POSITION_OFFSET + 8], "little", signed=True)
+    return max(1, round(position / _OPUS_RATE)) if position > 0 else None
 
 
 def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> DeliveryError:

@@ -79,22 +79,19 @@ def list_own_jids(identity: Mapping[str, Any]) -> list[str]:
     return [f"{user}@{server}" for user, server in known if user]
 
 
-def is_own_jid(jid: neonize.JID, identity: Mapping[str, Any]) -> bool:
-    return format_jid(jid) in list_own_jids(identity)
-
-
 # ---- received ------------------------------------------------------------------------------------------------
 
 
 def translate_message(received: neonize.Message, identity: Mapping[str, Any], chats: str) -> dict[str, Any] | None:
     """Return the event of a message, an edit, a deletion or a reaction; None for what does not concern Palaver."""
     source = received.Info.MessageSource
-    is_self_chat = is_own_jid(source.Chat, identity)
+    own = list_own_jids(identity)
+    is_self_chat = format_jid(source.Chat) in own
     if source.Chat.Server not in CHAT_SERVERS or (chats == "self" and not is_self_chat):
         return None
     if source.IsFromMe and (not is_self_chat or source.Sender.Device == identity["device"]):
         return None  # what the owner writes to others, and what Palaver itself has sent
-    event = _describe_envelope(received.Info, identity, is_self_chat=is_self_chat)
+    event = _describe_envelope(received.Info, own, is_self_chat=is_self_chat)
     message = received.Message
     if message.HasField("protocolMessage"):
         return _describe_change(event, message.protocolMessage, is_admin=received.Info.Edit == _ADMIN_DELETION)
@@ -104,7 +101,7 @@ def translate_message(received: neonize.Message, identity: Mapping[str, Any], ch
     return _describe_content(event, message)
 
 
-def _describe_envelope(info: neonize.MessageInfo, identity: Mapping[str, Any], *, is_self_chat: bool) -> dict[str, Any]:
+def _describe_envelope(info: neonize.MessageInfo, own: list[str], *, is_self_chat: bool) -> dict[str, Any]:
     source = info.MessageSource
     alternative = source.RecipientAlt if source.IsFromMe else source.SenderAlt
     seconds = info.Timestamp / 1000 if info.Timestamp > _LATEST_MILLISECOND else float(info.Timestamp)
@@ -116,7 +113,7 @@ def _describe_envelope(info: neonize.MessageInfo, identity: Mapping[str, Any], *
         "sender_alt": format_jid(source.SenderAlt),
         "is_group": source.IsGroup,
         "is_self": is_self_chat,
-        "own": list_own_jids(identity),
+        "own": own,
         "name": info.Pushname[:MAX_NAME_CHARS],
         "at": seconds,
     }
@@ -136,7 +133,8 @@ def _describe_content(event: dict[str, Any], message: Message) -> dict[str, Any]
     text = read_text(message) or ("" if media else describe_content(message))
     if not text and not media:
         return None
-    context = find_context(message)
+    context, album = find_context(message), message.messageContextInfo.messageAssociation
+    is_in_album = album.associationType == MessageAssociation.MEDIA_ALBUM
     return event | {
         "kind": "message",
         "text": text,
@@ -144,7 +142,7 @@ def _describe_content(event: dict[str, Any], message: Message) -> dict[str, Any]
         "mentions": [jid for jid in context.mentionedJID[:MAX_MENTIONS] if is_short_address(jid)],
         "quoted": _describe_quote(context),
         "is_forwarded": context.isForwarded,
-        "album": _find_album(message),
+        "album": album.parentMessageKey.ID[:MAX_ID_CHARS] or None if is_in_album else None,
     }
 
 
@@ -182,12 +180,6 @@ def _describe_quote(context: ContextInfo) -> dict[str, Any] | None:
     return {"id": context.stanzaID[:MAX_ID_CHARS], "sender": sender or None, "text": text[:MAX_QUOTE_CHARS]}
 
 
-def _find_album(message: Message) -> str | None:
-    association = message.messageContextInfo.messageAssociation
-    is_album = association.associationType == MessageAssociation.MEDIA_ALBUM
-    return association.parentMessageKey.ID[:MAX_ID_CHARS] or None if is_album else None
-
-
 def describe_media(message: Message) -> dict[str, Any] | None:
     """Return the file of a message, with all that is needed to download it later."""
     field = next((field for field in FILE_DESCRIPTIONS if message.HasField(field)), None)
@@ -220,7 +212,7 @@ def translate_group_change(changed: neonize.GroupInfoEvent, identity: Mapping[st
     joined, left = list(changed.Join), list(changed.Leave)
     if not joined and not left and not changed.HasField("Name"):
         return None
-    is_own = any(is_own_jid(jid, identity) for jid in [*joined, *left])
+    is_own = not set(map(format_jid, [*joined, *left])).isdisjoint(list_own_jids(identity))
     return _describe_members(changed.JID, changed.Sender, joined, left, is_own=is_own)
 
 
