@@ -151,8 +151,6 @@ class DiscordClient(HTTPClient):
             raise RequestFailed("the connection is closed", may_have_arrived=False)
         return self._session
 
-    # ---- the account -----------------------------------------------------------------------------------------
-
     async def load_account(self) -> tuple[JSON, JSON, list[JSON]]:
         """Return the bot as a user, its application, and the servers that it is in."""
         user = await self._call("GET", "/users/@me")
@@ -167,8 +165,6 @@ class DiscordClient(HTTPClient):
             return await self._request(method, path, **options)
         except RequestError as error:
             raise make_platform_error(error) from None
-
-    # ---- receiving -------------------------------------------------------------------------------------------
 
     async def fetch_channel(self, channel_id: str) -> JSON:
         """Return a channel. Raises RequestRefused if the bot can't see it."""
@@ -221,10 +217,7 @@ class DiscordClient(HTTPClient):
         return await self.request(Route(method, path), **options)
 
     async def deliver(self, method: str, path: str, *, is_repeatable: bool = False, **options: Any) -> Any:
-        """Make a request about a chat; raises a DeliveryError.
-
-        If Discord may have acted on a request that does no harm when it is repeated, it can be retried.
-        """
+        """Make a request about a chat; raises a DeliveryError."""
         try:
             return await self._request(method, path, **options)
         except RequestError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,9 +20,7 @@ _TYPES_WITHOUT_MESSAGES: Final = frozenset({4, 14, 15, 16})  # categories, direc
 
 MAX_DIRECT_CHATS: Final = 2_000  # that are remembered, the newest ones
 MAX_THREADS: Final = 200
-
-# Names of cursors.
-DIRECT_CHATS: Final = "direct chats"
+DIRECT_CHATS: Final = "direct chats"  # the name of a cursor, as the next one
 THREADS: Final = "threads"
 
 
@@ -113,12 +111,10 @@ class ChannelDirectory:
         if channel is not None and (guild := self.find_guild(channel.guild_id)):
             guild.channel_ids.discard(channel_id)
 
-    def list_channels(self, guild: Guild) -> Iterator[Channel]:
-        """Yield the channels and threads of a server in which messages can be."""
-        for channel_id in guild.channel_ids:
-            channel = self._channels[channel_id]
-            if channel.kind not in _TYPES_WITHOUT_MESSAGES:
-                yield channel
+    def list_channels(self, guild: Guild) -> list[Channel]:
+        """Return the channels and threads of a server in which messages can be."""
+        channels = [self._channels[channel_id] for channel_id in guild.channel_ids]
+        return [channel for channel in channels if channel.kind not in _TYPES_WITHOUT_MESSAGES]
 
 
 class UnlistedChannels:
@@ -142,16 +138,15 @@ class UnlistedChannels:
         name, limit = (THREADS, MAX_THREADS) if channel.is_thread else (DIRECT_CHATS, MAX_DIRECT_CHATS)
         if channel.id in self.ids[name]:
             return False
-        self.ids[name] = [*self.ids[name], channel.id][-limit:]
-        await self._store(name)
+        await self._store(name, [*self.ids[name], channel.id][-limit:])
         return True
 
     async def forget(self, channel_id: str) -> None:
         """Do not ask again for a channel that was deleted."""
         for name, ids in self.ids.items():
             if channel_id in ids:
-                ids.remove(channel_id)
-                await self._store(name)
+                await self._store(name, [each for each in ids if each != channel_id])
 
-    async def _store(self, name: str) -> None:
-        await self._link.save_cursor(Cursor(json.dumps(self.ids[name]), name))
+    async def _store(self, name: str, ids: list[str]) -> None:
+        self.ids[name] = ids
+        await self._link.save_cursor(Cursor(json.dumps(ids), name))

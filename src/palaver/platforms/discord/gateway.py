@@ -199,16 +199,16 @@ class GatewayClient(discord.Client):
             while True:
                 await self._poll(socket)
         except ReconnectWebSocket as error:
-            self._remember_session(can_resume=error.resume)
+            self._session = self._read_session() or self._session if error.resume else None
             log.info("discord_connection_ended", extra={"resumes": self._session is not None})
         except discord.ConnectionClosed as error:
             if error.code != 1000:
                 raise make_closed_error(error.code) from None
-            self._remember_session(can_resume=False)
+            self._session = None
         except RequestFailed as error:
             raise make_platform_error(error) from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            self._remember_session(can_resume=True)
+            self._session = self._read_session() or self._session
             log.info("discord_connection_broke", extra={"reason": type(error).__name__})
             if self.socket is not None:
                 await self.socket.close(code=RESUMABLE_CLOSE)
@@ -245,12 +245,6 @@ class GatewayClient(discord.Client):
         if socket is None or socket.session_id is None or socket.sequence is None:
             return None
         return GatewaySession(socket.session_id, socket.sequence, str(socket.gateway))
-
-    def _remember_session(self, *, can_resume: bool) -> None:
-        if not can_resume:
-            self._session = None
-        elif session := self._read_session():
-            self._session = session
 
     async def _close_socket(self) -> None:
         socket, self.socket = self.socket, None

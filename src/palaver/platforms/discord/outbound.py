@@ -102,9 +102,6 @@ def _replace_heading(lines: list[str], token: Token, inline: Token) -> None:
         _replace(lines, token.map, f"**{text.replace('**', '')}**" if text else "")
 
 
-# ---- tables --------------------------------------------------------------------------------------------------
-
-
 def _format_table(tokens: Sequence[Token]) -> str:
     """Return a table as aligned text in a block of code; as a list if it is too wide or has links."""
     parse = _get_parser().parseInline

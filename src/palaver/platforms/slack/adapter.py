@@ -52,6 +52,7 @@ from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Cursor, Inbound, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from palaver.delivery.adapter import OutgoingFile
     from palaver.platforms.manifest import AccountPlace
 
     JSON = Mapping[str, Any]
@@ -323,7 +324,7 @@ class SlackAdapter(Adapter):
     async def send(self, message: OutgoingMessage) -> str | None:
         address = message.address
         if message.file is not None:
-            return await self._send_file(message)
+            return await self._send_file(message, message.file)
         is_stream = message.is_preview and self._growing.can_stream(address)
         try:
             return await (self._growing.start(message) if is_stream else self._client.post_message(message))
@@ -336,15 +337,14 @@ class SlackAdapter(Adapter):
             finally:  # also if the caller does not wait so long
                 if found is None:
                     self._confirmations.add(unconfirmed)
-            if found is not None:
-                return found
-            raise
+            if found is None:
+                raise
+            return found
 
-    async def _send_file(self, message: OutgoingMessage) -> str | None:
-        assert message.file is not None  # noqa: S101  (checked by the caller)
-        file_id = await self._client.upload_file(message.file)
+    async def _send_file(self, message: OutgoingMessage, file: OutgoingFile) -> str | None:
+        file_id = await self._client.upload_file(file)
         try:
-            return await self._client.share_file(message.address, file_id, message.file.name)
+            return await self._client.share_file(message.address, file_id, file.name)
         except (SendUncertain, asyncio.CancelledError):
             self._confirmations.add(UnconfirmedMessage(key=message.key, address=message.address, file_id=file_id))
             raise

@@ -296,10 +296,7 @@ class SlackClient:
     async def _deliver(
         self, method: str, *, is_repeatable: bool = False, ignored: Collection[str] = (), **fields: Any
     ) -> JSON:
-        """Make a request about a chat; raises a DeliveryError, unless Slack refuses with an `ignored` code.
-
-        If Slack may have acted on a request that does no harm when it is repeated, it can be retried.
-        """
+        """Make a request about a chat; raises a DeliveryError, unless Slack refuses with an `ignored` code."""
         try:
             return _read(await self._request(method, **fields))
         except RequestError as error:

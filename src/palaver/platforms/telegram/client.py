@@ -180,10 +180,7 @@ class TelegramClient:
     async def deliver(
         self, address: Address, call: Callable[..., Awaitable[T]], *, is_repeatable: bool = False, **fields: Any
     ) -> T:
-        """Make a request about a chat; raises a DeliveryError.
-
-        If Telegram may have acted on a request that does no harm when it is repeated, it can be retried.
-        """
+        """Make a request about a chat; raises a DeliveryError."""
         if not self._is_open:
             raise SendRetryable("The connection to Telegram is closed.")
         chat_id = address.chat_id if address.chat_id.startswith("@") else int(address.chat_id)

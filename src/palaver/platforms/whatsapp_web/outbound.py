@@ -71,10 +71,7 @@ def measure_seconds(content: bytes) -> int | None:
 
 
 def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> DeliveryError:
-    """Return what a failed request means for a delivery.
-
-    If WhatsApp may have acted on a request that does no harm when it is repeated, it can be retried.
-    """
+    """Return what a failed request means for a delivery."""
     match error.kind:
         case ErrorKind.RATE_LIMITED:
             text = say("whatsapp_web.asks_less", "WhatsApp asks to send less.")

@@ -42,6 +42,10 @@ CLOSE_SECONDS: Final = 6.0  # the child finishes what it is sending
 KILL_SECONDS: Final = 2.0
 MAX_QUEUED_LINES: Final = 500  # the child sends far fewer without being answered
 MAX_ERROR_OUTPUT_BYTES: Final = 16 * 1024
+CHUNK_BYTES: Final = 256 * 1024
+DOWNLOAD_SECONDS: Final = 120.0
+MAX_DOWNLOAD_ATTEMPTS: Final = 3  # that end with a crash of the child
+END_SECONDS: Final = 30.0  # in which a connection whose child has ended is taken down
 # What the child may know of our environment: no keys of providers, no tokens of other platforms.
 PASSED_VARIABLES: Final = re.compile(
     r"PATH|HOME|USER|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|SSL_CERT_\w+|(?:https?|no|all)_proxy|LD_LIBRARY_PATH|PYTHON\w*"
@@ -52,11 +56,6 @@ PASSED_VARIABLES: Final = re.compile(
 _CRASH_REASON: Final = re.compile(
     rb"^(?:fatal error: [a-z .:'-]{3,80}|panic: runtime error: [a-z -]{3,60})", re.MULTILINE
 )
-
-CHUNK_BYTES: Final = 256 * 1024
-DOWNLOAD_SECONDS: Final = 120.0
-MAX_DOWNLOAD_ATTEMPTS: Final = 3  # that end with a crash of the child
-END_SECONDS: Final = 30.0  # in which a connection whose child has ended is taken down
 
 
 class ChildEnded(ConnectionLost):

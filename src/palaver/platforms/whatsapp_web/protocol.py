@@ -35,6 +35,7 @@ MAX_LINE_BYTES: Final = 1024 * 1024
 MAX_TEXT_CHARS: Final = 70_000  # of a received message; WhatsApp allows 65,536
 MAX_UNACKNOWLEDGED_EVENTS: Final = 64  # sent to Palaver, and not stored there yet
 MAX_WAITING_REQUESTS: Final = 32
+MAX_EVENTS: Final = 20_000  # in the spool; then nothing more is received
 HEARTBEAT_SECONDS: Final = 10.0
 
 SPOOL_FOLDER: Final = "received"
@@ -99,19 +100,16 @@ def decode_line(line: bytes) -> dict[str, Any]:
     return fields
 
 
-# Keeps what was received from WhatsApp on disk until Palaver has stored it.
-#
-# The library tells WhatsApp that a message has arrived before Palaver has stored it. So the child writes each event
-# into a file of its own, and only then hands it on; the file is deleted when Palaver has acknowledged it.
-#
-# Always true: an event whose `append` has returned is read again after any crash, in the order of their numbers,
-# until it was removed. Only numbers are kept in memory.
-
-MAX_EVENTS: Final = 20_000
-
-
 class Spool:
-    """The events of one account. It may be used by several threads; one process at a time holds the account's lock."""
+    """Keeps what was received from WhatsApp on disk until Palaver has stored it.
+
+    The library tells WhatsApp that a message has arrived before Palaver has stored it. So the child writes each event
+    into a file of its own, and only then hands it on; the file is deleted when Palaver has acknowledged it. It may be
+    used by several threads; one process at a time holds the account's lock.
+
+    Always true: an event whose `append` has returned is read again after any crash, in the order of their numbers,
+    until it was removed. Only numbers are kept in memory.
+    """
 
     def __init__(self, folder: Path, *, max_events: int = MAX_EVENTS) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
