@@ -23,8 +23,6 @@ from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS
 from palaver.platforms.slack.catch_up import (
-    CHECK_DELAYS,
-    PREVIEW_DELAYS,
     Confirmations,
     GrowingMessages,
     UnconfirmedMessage,
@@ -79,8 +77,8 @@ class SlackTiming:
     sign_in_check: float = 60.0  # between two checks of the token, where Slack calls us
     catch_up: float = 2.0  # new events wait so long for older ones that are read from the history
     catch_up_retry: float = 15.0  # before the history is read again if that failed; twice as long each time
-    confirmation_delays: Sequence[float] = CHECK_DELAYS
-    preview_delays: Sequence[float] = PREVIEW_DELAYS
+    confirmation_delays: Sequence[float] = (2.0, 10.0, 60.0)  # before each look: Slack may still be at work on it
+    preview_delays: Sequence[float] = (0.5, 1.5)  # of a growing message: the answer replaces it, if found in time
     get_time: Callable[[], float] = field(default=time.monotonic, repr=False)
 
 

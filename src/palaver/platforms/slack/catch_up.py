@@ -1,8 +1,9 @@
-"""Reads what was written while nothing ran: Slack repeats an event three times in a few minutes, and then never again.
+"""Reads what was written while nothing ran, finds out what has arrived of our messages, and lets messages grow.
 
-The cursor is the `ts` of the newest message that was accepted. Messages are read again from some minutes before it,
-because they do not arrive in order; what was accepted already is recognized. One cursor for all channels is enough, and
-also finds a conversation that a person has begun meanwhile. Everything is bounded: how old, how many channels, pages.
+Slack repeats an event three times in a few minutes, and then never again. So the history is read from the cursor on: it is
+the `ts` of the newest message that was accepted. Messages are read again from some minutes before it, because they do
+not arrive in order; what was accepted already is recognized. One cursor for all channels is enough, and also finds a
+conversation that a person has begun meanwhile. Everything is bounded: how old, how many channels, pages.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from palaver.platforms.slack.outbound import read_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-    from typing import Any
 
     from palaver.delivery.adapter import AccountLink, OutgoingMessage
     from palaver.sessions.delivery import Address
@@ -41,8 +41,6 @@ MAX_CHANNEL_PAGES: Final = 5  # of 200 channels
 MAX_PAGES: Final = 5  # of 200 messages in one channel or thread
 MAX_THREADS: Final = 50  # of one channel
 
-CHECK_DELAYS: Final = (2.0, 10.0, 60.0)  # seconds after each other: Slack may still be at work on it
-PREVIEW_DELAYS: Final = (0.5, 1.5)  # of a growing message: the answer replaces it, if it is found in time
 MAX_UNCONFIRMED: Final = 200
 MAX_CLOCK_DIFFERENCE_SECONDS: Final = 120.0  # between Slack and this machine
 

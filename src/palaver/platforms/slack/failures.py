@@ -59,12 +59,10 @@ _UNREACHABLE: Final = {
     "is_archived": "The channel is archived.",
     "user_not_found": say("slack.person_unknown", "Slack does not know this person."),
     "cannot_dm_bot": say("slack.no_apps", "Apps on Slack cannot write to each other."),
-    "messages_tab_disabled": (
-        say(
-            "slack.messages_tab_off",
-            "People can't write to the app. Open https://api.slack.com/apps, choose your app and then App"
-            " Home, and turn on Messages Tab.",
-        )
+    "messages_tab_disabled": say(
+        "slack.messages_tab_off",
+        "People can't write to the app. Open https://api.slack.com/apps, choose your app and then App"
+        " Home, and turn on Messages Tab.",
     ),
     "restricted_action": say(
         "slack.may_not_write",

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Any, Final
 
 import pyromark
@@ -224,12 +224,8 @@ class _EventFilter:
             yield {"Text": html}, place
 
     def _write_html_block(self, stream: Iterator[Any], place: Range) -> Iterator[Event]:
-        lines: list[str] = []
-        for payload, _ in stream:
-            if payload == {"End": "HtmlBlock"}:
-                break
-            if isinstance(payload, dict):
-                lines.append(str(payload.get("Html") or payload.get("Text") or ""))
+        inside = takewhile(lambda payload: payload != {"End": "HtmlBlock"}, (payload for payload, _ in stream))
+        lines = [payload.get("Html") or payload.get("Text") or "" for payload in inside if isinstance(payload, dict)]
         text = "".join(lines).strip("\n")
         if text and not (text.startswith("<!--") and text.endswith("-->")):
             yield {"Start": "Paragraph"}, place

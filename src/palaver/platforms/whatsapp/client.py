@@ -182,10 +182,7 @@ class GraphRefusal(Refusal):
 
     @classmethod
     def from_response(cls, status: int, payload: bytes) -> Self:
-        try:
-            return cls.from_error(json.loads(payload)["error"], status)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return cls(status, None)
+        return cls.from_error((parse_json_object(payload) or {}).get("error"), status)
 
     @classmethod
     def from_error(cls, error: object, status: int = 400) -> Self:

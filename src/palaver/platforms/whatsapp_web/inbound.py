@@ -14,6 +14,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
@@ -70,13 +71,10 @@ def describe_content(message: Any, *, names_files: bool = False) -> str:
     `names_files` is for a message whose files are not downloaded, such as one that was replied to.
     """
     descriptions = _DESCRIPTIONS | FILE_DESCRIPTIONS if names_files else _DESCRIPTIONS
-    for field, describe in descriptions.items():
+    for field, describe in (descriptions | _ANSWERS).items():
         if message.HasField(field):
-            line = " ".join(describe(getattr(message, field)).split())
-            return f"[{line[:MAX_LINE_CHARS]}]"
-    for field, read in _ANSWERS.items():
-        if message.HasField(field):
-            return str(read(getattr(message, field)))[:MAX_LINE_CHARS]
+            text = str(describe(getattr(message, field)))
+            return text[:MAX_LINE_CHARS] if field in _ANSWERS else f"[{' '.join(text.split())[:MAX_LINE_CHARS]}]"
     return ""
 
 
@@ -214,15 +212,14 @@ def _read_replied_message(event: JSON, context: EventContext) -> RepliedMessage 
 
 
 def _list_files(event: JSON, open_file: OpenFile) -> list[InboundFile]:
-    media = event["media"]
-    if not media:
+    if not (media := event["media"]):
         return []
     media_type = (media["media_type"] or _USUAL_TYPES.get(media["type"], "")).partition(";")[0].strip() or None
     ending = mimetypes.guess_extension(media_type or "") or ""
     return [
         InboundFile(
             name=media["name"] or f"{media['type']}-{str(event['id'])[-8:]}{ending}",
-            open=lambda: open_file(media),
+            open=partial(open_file, media),
             media_type=media_type,
             size=media["size"] or None,
             is_voice=media["is_voice"],
