@@ -1,9 +1,9 @@
 """Reads what was written while nothing ran, finds out what has arrived of our messages, and lets messages grow.
 
-Slack repeats an event three times in a few minutes, and then never again. So the history is read from the cursor on: it is
-the `ts` of the newest message that was accepted. Messages are read again from some minutes before it, because they do
-not arrive in order; what was accepted already is recognized. One cursor for all channels is enough, and also finds a
-conversation that a person has begun meanwhile. Everything is bounded: how old, how many channels, pages.
+Slack repeats an event three times in a few minutes, and then never again. The cursor is the `ts` of the newest message
+that was accepted. Messages are read again from some minutes before it, because they do not arrive in order; what was
+accepted already is recognized. One cursor for all channels is enough, and also finds a conversation that a person has
+begun meanwhile. Everything is bounded: how old, how many channels, pages.
 """
 
 from __future__ import annotations
