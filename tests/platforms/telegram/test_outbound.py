@@ -10,7 +10,7 @@ import pytest
 
 from palaver.delivery.model import LengthUnit, measure_length
 from palaver.delivery.splitting import FILL_PERCENT
-from palaver.platforms.telegram.manifest import MAX_MESSAGE_UNITS
+from palaver.platforms.telegram.manifest import CAPABILITIES
 from palaver.platforms.telegram.outbound import (
     MessageBody,
     choose_file_method,
@@ -21,7 +21,7 @@ from palaver.platforms.telegram.outbound import (
 
 from .bot_api_server import list_problems
 
-MAX_PIECE_UNITS = MAX_MESSAGE_UNITS * FILL_PERCENT // 100
+MAX_PIECE_UNITS = (CAPABILITIES.max_length or 0) * FILL_PERCENT // 100
 
 
 def render(markdown: str, **options: Any) -> list[MessageBody]:

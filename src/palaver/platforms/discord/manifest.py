@@ -14,7 +14,6 @@ from palaver.platforms.common.settings import check_api_url, check_token
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_MESSAGE_CHARS: Final = 2000
-MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 MAX_BUTTONS: Final = 25  # five rows of five
 
 CAPABILITIES: Final = Capabilities(
@@ -24,7 +23,7 @@ CAPABILITIES: Final = Capabilities(
     can_react=True,
     typing_seconds=10.0,
     max_buttons=MAX_BUTTONS,
-    max_file_bytes=MAX_FILE_BYTES,
+    max_file_bytes=10 * 1024 * 1024,
     has_threads=True,
     has_groups=True,
     receives_files=True,

@@ -12,17 +12,14 @@ from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import PLACEHOLDER, check_api_url, check_text, check_token
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
-MAX_MESSAGE_CHARS: Final = 12_000  # of a Markdown block
-MAX_UPLOAD_BYTES: Final = 200 * 1024 * 1024  # Slack takes 1 GB; larger files than this take too long to send
-
 CAPABILITIES: Final = Capabilities(
-    max_length=MAX_MESSAGE_CHARS,
+    max_length=12_000,  # of a Markdown block
     can_edit=True,
     can_delete=True,
     can_react=True,
     typing_seconds=60.0,  # in threads with the app; Slack ends the sign after two minutes, or with the answer
     max_buttons=5,
-    max_file_bytes=MAX_UPLOAD_BYTES,
+    max_file_bytes=200 * 1024 * 1024,  # Slack takes 1 GB, but larger files than this take too long to send
     has_threads=True,
     has_groups=True,
     receives_files=True,

@@ -14,18 +14,15 @@ from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.common.settings import check_api_url, check_text, check_token
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
-MAX_MESSAGE_UNITS: Final = 4096
-MAX_UPLOAD_BYTES: Final = 50 * 1024 * 1024
-
 CAPABILITIES: Final = Capabilities(
-    max_length=MAX_MESSAGE_UNITS,
+    max_length=4096,
     length_unit=LengthUnit.UTF16,
     can_edit=True,
     can_delete=True,
     can_react=True,
     typing_seconds=5.0,
     max_buttons=8,
-    max_file_bytes=MAX_UPLOAD_BYTES,
+    max_file_bytes=50 * 1024 * 1024,
     has_threads=True,
     has_groups=True,
     receives_files=True,

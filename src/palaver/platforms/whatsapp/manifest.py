@@ -15,12 +15,11 @@ from palaver.delivery.model import Capabilities, Pace
 from palaver.platforms.common.settings import check_api_url, check_text
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
-MAX_TEXT_CHARS: Final = 4096
 MAX_DOCUMENT_BYTES: Final = 100 * 1024 * 1024
 SENDS_PER_SECOND: Final = 80
 
 CAPABILITIES: Final = Capabilities(
-    max_length=MAX_TEXT_CHARS,
+    max_length=4096,
     can_react=True,
     typing_seconds=25.0,
     max_buttons=10,

@@ -14,16 +14,14 @@ from palaver.delivery.model import Capabilities, LengthUnit, Pace
 from palaver.platforms.common.settings import check_text
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
-MAX_MESSAGE_CHARS: Final = 4096
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024  # the library holds a file in memory several times while it encrypts it
-TYPING_SECONDS: Final = 10.0
 
 CAPABILITIES: Final = Capabilities(
-    max_length=MAX_MESSAGE_CHARS,
+    max_length=4096,
     length_unit=LengthUnit.UTF16,
     can_delete=True,
     can_react=True,
-    typing_seconds=TYPING_SECONDS,
+    typing_seconds=10.0,
     max_file_bytes=MAX_FILE_BYTES,
     has_groups=True,
     receives_files=True,
