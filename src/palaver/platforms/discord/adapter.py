@@ -28,6 +28,7 @@ from palaver.platforms.discord.outbound import (
     build_edit,
     build_message,
     build_message_path,
+    build_press_answer,
     build_reaction_path,
     build_upload,
     render_markdown,
@@ -176,15 +177,19 @@ class DiscordAdapter(Adapter):
             self._answers.start(self._remove_placeholder(interaction_id))
 
     async def _remove_placeholder(self, interaction_id: str) -> None:
+        """Remove the sign that a command is worked on: its reply is a message of its own."""
         interaction = self._interactions.pop(interaction_id, None)
         if interaction is not None and await interaction.deferring:
-            await self._client.remove_placeholder(self._application_id, interaction.token)
+            await self._client.answer_interaction(
+                "DELETE", self._application_id, interaction.token, "/messages/@original"
+            )
 
     async def answer_press(self, press_id: str, text: str | None) -> None:
         """Show a text to the person who pressed a button. Discord itself was told when the press arrived."""
         interaction = self._interactions.pop(press_id, None)
         if interaction is not None and await interaction.deferring and text:
-            await self._client.answer_press(self._application_id, interaction.token, text)
+            reply = build_press_answer(text)
+            await self._client.answer_interaction("POST", self._application_id, interaction.token, json=reply)
 
     async def _end_interactions(self) -> None:
         """Finish what people wait for; commands that were not accepted leave no placeholder behind."""

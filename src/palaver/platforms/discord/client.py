@@ -25,7 +25,7 @@ from palaver.platforms.discord.failures import (
 )
 from palaver.platforms.discord.inbound import COMMAND_INTERACTION
 from palaver.platforms.discord.manifest import DEFAULT_API_URL, DiscordSettings
-from palaver.platforms.discord.outbound import EPHEMERAL, build_press_answer
+from palaver.platforms.discord.outbound import EPHEMERAL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -199,14 +199,9 @@ class DiscordClient(HTTPClient):
             return isinstance(error, RequestFailed)  # then it may have arrived
         return True
 
-    async def remove_placeholder(self, application_id: str, token: str) -> None:
-        """Remove the sign that a command is worked on: its reply is a message of its own."""
-        await self._answer("DELETE", application_id, token, "/messages/@original")
-
-    async def answer_press(self, application_id: str, token: str, text: str) -> None:
-        await self._answer("POST", application_id, token, json=build_press_answer(text))
-
-    async def _answer(self, method: str, application_id: str, token: str, rest: str = "", **options: Any) -> None:
+    async def answer_interaction(
+        self, method: str, application_id: str, token: str, rest: str = "", **options: Any
+    ) -> None:
         """Change what a person sees of a command or a press."""
         try:
             await self._request(method, f"/webhooks/{application_id}/{quote(token, safe='')}{rest}", **options)

@@ -41,6 +41,7 @@ from palaver.platforms.telegram.failures import ApiRefusal
 from palaver.platforms.telegram.inbound import ALLOWED_UPDATES, GENERAL_TOPIC_ID, BotIdentity, parse_update
 from palaver.platforms.telegram.manifest import CAPABILITIES, TelegramSettings
 from palaver.platforms.telegram.outbound import (
+    MAX_PRESS_ANSWER_CHARS,
     MessageBody,
     choose_file_method,
     choose_menu_commands,
@@ -60,6 +61,7 @@ log = logging.getLogger(__name__)
 MAX_WEBHOOK_BYTES: Final = 1024 * 1024
 WEBHOOK_CHECK_SECONDS: Final = 60.0
 BUTTONS_PER_ROW: Final = 3
+PRESS_TIMEOUT_SECONDS: Final = 5.0  # other updates wait for it
 BUSY_POLL_SECONDS: Final = 1.0  # between two polls while files are downloaded: a poll returns at once then
 SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105  (the name of a header)
 PRIVACY_WARNING: Final = say(
@@ -332,7 +334,13 @@ class TelegramAdapter(Adapter):
         await self._client.deliver(address, call, message_id=int(message_id), reaction=reaction, is_repeatable=True)
 
     async def answer_press(self, press_id: str, text: str | None) -> None:
-        await self._client.answer_press(press_id, text)
+        """End the waiting sign on a button. It fails if the press is older than some seconds, which is no harm."""
+        shown = text[:MAX_PRESS_ANSWER_CHARS] if text else None
+        try:
+            call, seconds = self._client.bot.answer_callback_query, PRESS_TIMEOUT_SECONDS
+            await self._client.call(call, callback_query_id=press_id, text=shown, read_timeout=seconds)
+        except ConnectionLost as error:
+            log.info("telegram_press_not_answered", extra={"reason": str(error)})
 
 
 def _check_address(address: Address) -> None:

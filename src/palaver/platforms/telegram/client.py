@@ -27,7 +27,6 @@ from palaver.platforms.telegram.failures import (
     read_failure,
 )
 from palaver.platforms.telegram.inbound import ALLOWED_UPDATES
-from palaver.platforms.telegram.outbound import MAX_PRESS_ANSWER_CHARS
 
 if TYPE_CHECKING:
     import ssl
@@ -36,15 +35,12 @@ if TYPE_CHECKING:
     from palaver.platforms.telegram.manifest import TelegramSettings
     from palaver.sessions.delivery import Address
 
-log = logging.getLogger(__name__)
-
 MAX_DOWNLOAD_BYTES: Final = 20 * 1024 * 1024
 DOWNLOAD_CHUNK_BYTES: Final = 64 * 1024
 POLL_SECONDS: Final = 30
 MAX_UPDATES_PER_POLL: Final = 100
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
 ANSWER_TIMEOUT_SECONDS: Final = 30.0
-PRESS_TIMEOUT_SECONDS: Final = 5.0  # other updates wait for it
 UPLOAD_TIMEOUT_SECONDS: Final = 180.0
 
 T = TypeVar("T")
@@ -156,15 +152,6 @@ class TelegramClient:
         view = memoryview(content)
         for start in range(0, len(view), DOWNLOAD_CHUNK_BYTES):
             yield bytes(view[start : start + DOWNLOAD_CHUNK_BYTES])
-
-    async def answer_press(self, press_id: str, text: str | None) -> None:
-        """End the waiting sign on a button. It fails if the press is older than some seconds, which is no harm."""
-        shown = text[:MAX_PRESS_ANSWER_CHARS] if text else None
-        try:
-            call, seconds = self.bot.answer_callback_query, PRESS_TIMEOUT_SECONDS
-            await self.call(call, callback_query_id=press_id, text=shown, read_timeout=seconds)
-        except ConnectionLost as error:
-            log.info("telegram_press_not_answered", extra={"reason": str(error)})
 
     # ---- calls and their failures ----------------------------------------------------------------------------
 
