@@ -79,11 +79,10 @@ class SlackSocket:
     ) -> Self:
         """Connect, and wait for Slack's greeting. `known_connections` are those of ours, with this one."""
         socket = cls(await client.connect_socket(url), on_progress, ping_seconds)
-        try:
+        async with contextlib.AsyncExitStack() as stack:  # a forgotten connection would swallow messages
+            stack.push_async_callback(socket.close)
             connections = await socket._receive_greeting()
-        except BaseException:  # also when it is canceled: a forgotten connection would swallow messages
-            await socket.close()
-            raise
+            stack.pop_all()
         if connections > known_connections:
             log.warning("slack_other_connections", extra={"connections": connections, "own": known_connections})
         on_progress()
