@@ -351,8 +351,6 @@ def _write_manifest(path: Path, manifest: BackupManifest) -> None:
         os.fsync(stream.fileno())
 
 
-# ---- automatic backups -----------------------------------------------------------------------------------
-
 # Makes backups of a SQLite store while a server runs, as often as the settings say, and deletes old ones.
 #
 # One process does it, by a lease. The newest backup in the folder says when the next one is due, whichever process or

@@ -127,8 +127,6 @@ class Erasures:
 
         return await self._engine.arun(Read(find))
 
-    # -- the steps -----------------------------------------------------------------------------------------
-
     async def _finish(self, erasure_id: str) -> ErasureReport:
         while (row := await self._engine.arun(Read(lambda tx: erasures.find_open(tx, erasure_id)))) is not None:
             if row.person.pending_hashes:

@@ -262,9 +262,6 @@ def anonymize_usage(tx: Transaction, row: ErasureRow) -> ErasureRow:
     return counted if len(rows) == ROWS_PER_BATCH else counted.go_on()
 
 
-# -- what deleted rows leave in the file --------------------------------------------------------------------
-
-
 def clean_search_index(tx: Transaction, row: ErasureRow) -> ErasureRow:
     """Merge a part of SQLite's search index: until then, it keeps the words of deleted messages."""
     if tx.name != "sqlite":

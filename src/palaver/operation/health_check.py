@@ -104,8 +104,6 @@ def _make_failure(code: FindingCode, **facts: object) -> Finding:
     return make_problem(code, command=format_command("doctor"), **facts)
 
 
-# ---- the server's log ------------------------------------------------------------------------------------
-
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 MAX_PAGE_RECORDS: Final = 500
 MAX_TEXT_CHARS: Final = 200

@@ -44,8 +44,6 @@ def find_schema_problems(engine: Engine) -> list[str]:
     return [describe_missing_names(missing).rstrip(".")] if missing else []
 
 
-# ---- checking --------------------------------------------------------------------------------------------
-
 SESSIONS_PER_READ: Final = 500
 FILES_PER_READ: Final = 500
 MAX_LISTED: Final = 20  # problems that are named; all are counted
@@ -141,8 +139,6 @@ def _find_file_problem(path: Path, size: int) -> str | None:
         return f"its file {path} can't be read ({error.strerror})"
     return None if found == size else f"its file {path} has {found} bytes instead of {size}"
 
-
-# ---- repairing -------------------------------------------------------------------------------------------
 
 # Repairs a store where its logs know the truth: one conversation at a time, each in a transaction of its own.
 #

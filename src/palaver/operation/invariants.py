@@ -152,8 +152,6 @@ def list_schema_names(tx: Transaction) -> set[str]:
     return {name for (name,) in rows}
 
 
-# ---- repairs ---------------------------------------------------------------------------------------------
-
 # Repairs of what is derived: the row of a session and the marks in its log, computed again from the log and the usage.
 #
 # Always true: no message and no other entry of a log is added, changed or removed, and a log with a hole is left
@@ -235,8 +233,6 @@ def _compute_usage(tx: Transaction, session_no: int, stored: dict[str, object]) 
         "unpriced_turns": unknown,
     }
 
-
-# ---- work that was open ----------------------------------------------------------------------------------
 
 # Work that was open when a backup was made: after a restore, it is unknown what became of it since.
 

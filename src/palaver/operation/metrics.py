@@ -57,8 +57,6 @@ class MetricsReader:
         return to_micros(self._store.clock.now() - READ_DELAY)
 
 
-# ---- readiness -------------------------------------------------------------------------------------------
-
 # Whether a server can serve requests now, and what limits it: for `/readyz`, monitoring and `palaver doctor`.
 #
 # Always true: the answer comes within `MAX_WAIT_SECONDS`, whatever the database does.
@@ -88,8 +86,6 @@ async def find_problems(store: SessionStore) -> Sequence[ReadinessProblem]:
         problems.append(ReadinessProblem("turns_waiting", text, is_blocking=False))
     return problems
 
-
-# ---- what is new -----------------------------------------------------------------------------------------
 
 # What is new in the running version: its section of CHANGELOG.md, which is part of the wheel.
 

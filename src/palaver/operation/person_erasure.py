@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 LANES_PER_BATCH: Final = 500
 
 
-# -- whom it concerns ---------------------------------------------------------------------------------------
-
-
 def describe_person(tx: Transaction, person_id: PersonId) -> ErasedPerson:
     """Return everything by which what belongs to a person is found."""
     linked = tx.fetch_all("SELECT id FROM person WHERE merged_into = $1 ORDER BY id", person_id)
@@ -86,9 +83,6 @@ def _list_audiences_without_others(tx: Transaction, ids: Sequence[str]) -> list[
         *ids,
     )
     return [int(no) for (no,) in rows]
-
-
-# -- the beginning ------------------------------------------------------------------------------------------
 
 
 def begin(tx: Transaction, person: ErasedPerson, now: int) -> ErasureReport:
@@ -168,9 +162,6 @@ def _delete_chat_lanes(tx: Transaction, audiences: Sequence[int]) -> None:
     for (key,) in rows:
         if key.split(":")[2:3] not in (["web"], ["api"], ["cron"]):
             tx.execute("DELETE FROM lane WHERE key = $1", key)
-
-
-# -- the end ------------------------------------------------------------------------------------------------
 
 
 def delete_person(tx: Transaction, person: ErasedPerson) -> bool:

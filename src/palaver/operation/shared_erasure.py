@@ -49,9 +49,6 @@ _KEPT_KINDS: Final = frozenset(
 )
 
 
-# -- finding ------------------------------------------------------------------------------------------------
-
-
 def find_sessions(tx: Transaction, person: ErasedPerson, after: int) -> tuple[list[int], int | None]:
     """Read the next entries of all logs after a number; return the conversations in which the person is found.
 
@@ -140,9 +137,6 @@ def _drop_quotes(person: ErasedPerson, kind: str, facts: dict[str, Any]) -> tupl
                 kept[key] = [name for name in names if name not in person.names]
                 count += len(names) - len(kept[key])
     return kept, count
-
-
-# -- erasing in one conversation ----------------------------------------------------------------------------
 
 
 def start_session(row: ErasureRow, session_no: int) -> ErasureRow:

@@ -48,8 +48,6 @@ def format_dump_advice(url: str, home: Path) -> str:
     )
 
 
-# ---- copying ---------------------------------------------------------------------------------------------
-
 ROWS_PER_DELETE: Final = 5000
 FIRST_BATCH_ROWS: Final = 200
 

@@ -103,9 +103,6 @@ class _Buffer:
         return data
 
 
-# ---- conversations as files ----------------------------------------------------------------------------------------
-
-
 class ArchiveFile(NamedTuple):
     """A file of an archive: its name, with folders, and what it contains."""
 
@@ -214,9 +211,6 @@ def _format_index(entries: Iterable[_IndexEntry], document_format: DocumentForma
     yield "</ul>\n" + PAGE_END
 
 
-# ---- the archive of a person ---------------------------------------------------------------------------------------
-
-
 class PersonArchives:
     """Makes archives of people from one store. It blocks: call it on a thread."""
 
@@ -293,9 +287,6 @@ def _format_json(document: object) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n"
 
 
-# ---- downloads -----------------------------------------------------------------------------------------------------
-
-
 class PersonExports:
     """Lets each person download the archive of their data: one at a time in this process, and not all the time."""
 
@@ -338,9 +329,6 @@ class PersonExports:
         finally:
             with self._lock:
                 self._running.discard(principal.person_id)
-
-
-# ---- formats of `palaver export` -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

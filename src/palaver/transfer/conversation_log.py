@@ -132,8 +132,6 @@ class ConversationLog:
             rows.append(self._make_event(EventKind.ENDED, ended_at, {"reason": end_reason}))
         return rows
 
-    # -- rows ----------------------------------------------------------------------------------------------
-
     def _next_seq(self) -> int:
         self.counters.last_seq += 1
         return self.counters.last_seq
@@ -172,8 +170,6 @@ class ConversationLog:
         facts = {"first_seq": hidden[0][0], "hidden": len(hidden), "added": 0}
         event = self._make_event(EventKind.REWRITTEN, hidden[-1][2], facts)
         return [*(EventRow._make((*row, event.seq, None)) for row in hidden), event]
-
-    # -- counters ------------------------------------------------------------------------------------------
 
     def _count_message(self, message: Message, text: str | None, at: int) -> None:
         counters = self.counters

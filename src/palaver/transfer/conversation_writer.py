@@ -112,8 +112,6 @@ class ConversationWriter:
             started_at=self._created_at, started_facts=facts, is_from_human=platform not in MACHINE_PLATFORMS
         )
 
-    # -- the three ways ------------------------------------------------------------------------------------
-
     def resume(self, item: ImportedItem, session_no: int | None) -> None:
         """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
         if not self._run.is_dry_run and (session_no is None or not self._matches(item)):
@@ -173,8 +171,6 @@ class ConversationWriter:
         )
         self._log = log
         return matches
-
-    # -- entries -------------------------------------------------------------------------------------------
 
     def _read_entries(self, *, is_quiet: bool = False) -> Iterator[ImportedEntry]:
         for entry in self._conversation.open_entries():
@@ -258,8 +254,6 @@ class ConversationWriter:
 
     def _report_problem(self, what: str) -> None:
         self._run.report.add_problem(ImportProblem(where=describe_conversation(self._conversation), what=what))
-
-    # -- steps ---------------------------------------------------------------------------------------------
 
     def _get_place(self) -> Place:
         if self._place is None:

@@ -62,9 +62,6 @@ def get_event_fields(kind: object) -> tuple[Field, ...]:
     return (MESSAGE_EXPORT if kind == "message" else OTHER_EVENT_EXPORT).fields
 
 
-# ---- to JSON -----------------------------------------------------------------------------------------------
-
-
 def encode_fields(fields: Sequence[Field], values: Sequence[Any]) -> dict[str, Any]:
     """Return the columns of a row as JSON-ready data; columns without a value are left out."""
     record: dict[str, Any] = {}
@@ -100,9 +97,6 @@ def _encode_json(field: Field, text: str) -> tuple[str, Any]:
 def write_json(data: object, *, is_spaced: bool = False) -> str:
     """Write JSON as a column has it; raises ValueError for what JSON cannot represent."""
     return json.dumps(data, allow_nan=False, separators=(", ", ": ") if is_spaced else (",", ":"))
-
-
-# ---- from JSON ---------------------------------------------------------------------------------------------
 
 
 def decode_fields(fields: Sequence[Field], record: Mapping[str, Any]) -> list[Any]:

@@ -160,8 +160,6 @@ class _Export:
         elif scope.person_id is not None:
             self._audiences = self._read(people.list_audiences, scope.person_id)
 
-    # -- people --------------------------------------------------------------------------------------------
-
     def _iterate_audiences(self) -> Iterator[Record]:
         """Yield audiences in an order that an import does not change: those of people by id, then the others by age."""
         wanted = None if self._audiences is None else set(self._audiences)
@@ -201,8 +199,6 @@ class _Export:
                 account["sender_ids"] = sender_ids
         return record | ({"accounts": accounts} if accounts else {})
 
-    # -- files ---------------------------------------------------------------------------------------------
-
     def _iterate_attachments(self) -> Iterator[Record]:
         """Yield the files that exported sessions use, each with its bytes."""
         is_used = "SELECT u.attachment_no FROM attachment_use u JOIN session s ON s.no = u.session_no"
@@ -226,8 +222,6 @@ class _Export:
                 attachment = Attachment(person_id=PersonId(record["person"]), created_at=created_at, **values)
                 for data in _read_file(self._attachments, attachment):
                     yield {"type": "chunk", "attachment": attachment.id, "data": b64encode(data).decode()}
-
-    # -- sessions ------------------------------------------------------------------------------------------
 
     def _iterate_session_nos(self) -> Iterator[int]:
         if self._scope.kind == "sessions":

@@ -74,9 +74,6 @@ def find_session_no(tx: Transaction, session_id: str | None) -> int | None:
     return None if session_id is None else find_value(tx, "session", "no", {"id": session_id})
 
 
-# ---- sessions ----------------------------------------------------------------------------------------------
-
-
 def start_session(tx: Transaction, columns: Mapping[str, object]) -> int:
     """Insert a session that no list shows yet, and return its number.
 

@@ -181,9 +181,6 @@ class ItemImporter:
         )
 
 
-# ---- the import ----------------------------------------------------------------------------------------------------
-
-
 class ImportEnded(InvalidImport):
     """A person was erased while the import ran, so it has ended. What came in before stays; start it again."""
 

@@ -75,8 +75,6 @@ class PersonalImports:
         self._deleted: set[str] = set()  # uploads whose task has not noticed it yet
         self._cleanup: asyncio.Task[None] | None = None
 
-    # -- for the owner -------------------------------------------------------------------------------------
-
     @property
     def max_bytes(self) -> int:
         return self._get_max_bytes()
@@ -127,8 +125,6 @@ class PersonalImports:
 
     def _describe(self, upload: Upload) -> PersonalImport:
         return PersonalImport(upload=upload, progress=self._progress.get(upload.id, 0))
-
-    # -- as long as the server runs ------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Go on with what a stopped server has left unfinished, and delete old files now and then."""

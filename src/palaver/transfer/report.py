@@ -121,9 +121,6 @@ class ImportReport:
                     yield f"  … and {notes.count - len(notes.lines):,} more"
 
 
-# ---- the import while it runs --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
     """Names that the configuration has, and limits."""
@@ -157,8 +154,6 @@ class ImportRun:
         self.config = self.store.config
 
 
-# ---- the queue of writes -------------------------------------------------------------------------------------------
-#
 # Collects the steps of an import and runs many of them in one transaction.
 #
 # Transactions stay small, so that people who write meanwhile hardly wait, and there are few of them, because each has

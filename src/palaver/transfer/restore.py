@@ -127,8 +127,6 @@ class _Restore:
             case kind:
                 raise InvalidRecord(f"a line of type {kind[:40]!r} is not expected here", key="type")
 
-    # -- sessions ------------------------------------------------------------------------------------------
-
     def _add_session(self, record: Record) -> None:
         session = SessionRestore(record, self._audiences, self._now)
         self._queue.add(session.start, rows=2)
@@ -147,8 +145,6 @@ class _Restore:
         while used := list(islice(usage, EVENTS_PER_STEP)):
             self._queue.add(session.make_usage_step(used), rows=len(used))
         self._queue.add(session.finish, rows=2)
-
-    # -- files ---------------------------------------------------------------------------------------------
 
     def _add_attachment(self, record: Record) -> None:
         values = decode_columns(EXPORTED_TABLES["attachment"].fields, record)

@@ -60,9 +60,6 @@ def get_optional_text(record: Mapping[str, Any], key: str) -> str | None:
     return None if record.get(key) is None else check_text(key, record[key])
 
 
-# ---- people --------------------------------------------------------------------------------------------------
-
-
 class AudienceDirectory:
     """The audiences of a file, which are made when the first thing that belongs to them is written."""
 
@@ -182,9 +179,6 @@ def find_owner(tx: Transaction, batch: Batch, file_id: str) -> PersonId | None:
     return None if person_id is None else people.find_survivor(tx, PersonId(person_id)) or PersonId(person_id)
 
 
-# ---- rows that their tables declare ---------------------------------------------------------------------------
-
-
 def make_step(record: Record, audiences: AudienceDirectory) -> Step:
     """Return the step that adds the row of a record, unless it is here already."""
     exported = EXPORTED_TABLES[record["type"]]
@@ -217,9 +211,6 @@ def make_step(record: Record, audiences: AudienceDirectory) -> Step:
         finish(tx, batch, values, is_new)
 
     return run
-
-
-# ---- checking a record ---------------------------------------------------------------------------------------
 
 
 def _clean_name(columns: Columns) -> None:
@@ -262,9 +253,6 @@ _CHECKS: Final[Mapping[str, Callable[[Columns], object]]] = {
     "lane": lambda columns: decode_source(columns["source"]),
     "home_channel": _check_home_channel,
 }
-
-
-# ---- before and after a row is added -------------------------------------------------------------------------
 
 
 def _prepare_memory(tx: Transaction, batch: Batch, values: Columns) -> None:

@@ -172,8 +172,6 @@ class ImportUploads:
         self.save(upload)
         crash_point("upload.saved")
 
-    # -- what is there -------------------------------------------------------------------------------------
-
     def get_path(self, upload: Upload) -> Path:
         return self._folder / f"{upload.id}-file{upload.suffix}"
 
@@ -259,9 +257,6 @@ def translate_errors() -> Iterator[None]:
         if error.errno in _DISK_FULL:
             raise StoreFull("The disk is full. Free some space, then upload the file again.") from error
         raise StoreUnavailable(f"The folder for imports can't be used: {error.strerror}.") from error
-
-
-# -- recognizing ---------------------------------------------------------------------------------------------
 
 
 class UnknownExport(InvalidImport):

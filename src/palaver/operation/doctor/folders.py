@@ -119,8 +119,6 @@ def _format_bytes(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
-# ---- the database ----------------------------------------------------------------------------------------
-
 _CHECK_ADDRESS: Final = "Check `database_url` in config.yaml, and that the file or server can be reached."
 
 
@@ -175,8 +173,6 @@ def check_everything(store: SessionStore, attachments: Path, commands: FixComman
                 command=commands.format("doctor --repair" if result.is_repairable else "restore BACKUP"),
             )
 
-
-# ---- accounts on platforms -------------------------------------------------------------------------------
 
 PROBE_SECONDS: Final = 20.0
 _BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.UNRESPONSIVE})

@@ -136,8 +136,6 @@ class IndexedExport(ABC):
             self._last = item, item.file.read_item(item.span) if content is None else content
         return self._last[1]
 
-    # -- the index -----------------------------------------------------------------------------------------
-
     def _list_conversations(self) -> list[IndexedItem]:
         """Read all files once, and list what is in them."""
         if self._items is not None:

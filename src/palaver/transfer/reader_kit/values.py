@@ -45,7 +45,6 @@ FILE_ENDINGS: Final = {
 }
 MAX_TOKENS: Final = 10**12  # more than any conversation has used
 CHUNK_BYTES: Final = 262_144  # a multiple of 4: the unit of base64
-
 MAX_FILE_BYTES: Final = 256_000_000
 _BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 _HEADING = re.compile(r"#{1,6}\s+(\S.*)|\*\*([^*]+)\*\*:?$")
@@ -74,11 +73,9 @@ def as_id(value: object) -> str:
 
 def as_count(value: object) -> int:
     """Return a number of tokens; 0 for anything that is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         return 0
-    if isinstance(value, float) and not math.isfinite(value):
-        return 0
-    return min(max(int(value), 0), MAX_TOKENS)
+    return min(int(value), MAX_TOKENS)
 
 
 def read_time(value: object, zone: tzinfo | None = UTC) -> datetime | None:
@@ -88,20 +85,14 @@ def read_time(value: object, zone: tzinfo | None = UTC) -> datetime | None:
     """
     if isinstance(value, str):
         return _read_iso_time(value, zone)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MAX_SECONDS * 1e9:
         return None
-    try:
-        seconds = float(value)
-    except OverflowError:
-        return None
-    if not math.isfinite(seconds):
-        return None
+    seconds = float(value)
     for _ in range(3):
         if seconds > _MAX_SECONDS:
             seconds /= 1000
-    if not UNKNOWN_TIME.timestamp() <= seconds < _LATEST.timestamp():
-        return None
-    return datetime.fromtimestamp(seconds, UTC)
+    is_known = UNKNOWN_TIME.timestamp() <= seconds < _LATEST.timestamp()
+    return datetime.fromtimestamp(seconds, UTC) if is_known else None
 
 
 def _read_iso_time(text: str, zone: tzinfo | None) -> datetime | None:
@@ -127,10 +118,7 @@ class Clock:
 
     def read(self, *values: object) -> datetime:
         """Return the first of the values that is a time."""
-        for value in values:
-            if time := read_time(value):
-                self._last = time
-                break
+        self._last = next(filter(None, map(read_time, values)), self._last)
         return self._last
 
 
@@ -291,16 +279,13 @@ def make_base64_file(data: str, media_type: str, name: str = "") -> ImportedFile
     return ImportedFile(name=name or "file" + FILE_ENDINGS.get(media_type, ""), open_chunks=decode_chunks)
 
 
-# ---- files of a folder ---------------------------------------------------------------------------------------------
-#
-# Reads the files of a folder that another program, or another person, has filled.
-#
-# Always true: only what is really inside of the folder is read. A link in it may lead to any file of this machine, and
-# a pipe or a device never ends. Readers resolve the path of the folder itself once; below it, no link is followed.
-
-
 def is_plain(path: Path) -> bool:
-    """Return whether neither the file nor a folder above it is a link."""
+    """Return whether neither the file nor a folder above it is a link.
+
+    Always true: of a folder that another program or person has filled, only what is really inside of it is read. A
+    link in it may lead to any file of this machine, and a pipe or a device never ends. Readers resolve the path of the
+    folder itself once; below it, no link is followed.
+    """
     return os.path.realpath(path) == os.fspath(path)
 
 
@@ -355,83 +340,59 @@ def describe_read_error(error: Exception, file: str = "It") -> str:
     return f"{file} cannot be read: {error.strerror or error}." if isinstance(error, OSError) else str(error)
 
 
-# ---- trees of messages ---------------------------------------------------------------------------------------------
-#
-# Putting the messages of a conversation with branches into one order.
-#
-# Programs keep every version of a message: each message names the one before it, and an edited question or a
-# regenerated answer is another child of the same message. One path of this tree is shown; the rest is hidden.
-
-
 def order_tree(parents: Mapping[str, str | None], current: str | None) -> list[tuple[str, bool]]:
     """Return every id once, with whether it is hidden; linear in the number of ids.
+
+    Programs keep every version of a message: each message names the one before it, and an edited question or a
+    regenerated answer is another child of the same message. One path of this tree is shown; the rest is hidden.
 
     `parents` names for each id the one before it, in the order of the file. A parent that does not exist is replaced
     by the id before it in the file, so that one lost message does not hide everything before it. Visible is the path
     to `current`; without it, the path to the last id. Other versions come right before the one that replaced them,
     and what follows `current` comes last.
     """
-    links = _repair_parents(parents)
-    path = _find_path(links, current if current in links else next(reversed(links), None))
     children: dict[str | None, list[str]] = {}
-    for node, parent in links.items():
-        children.setdefault(parent, []).append(node)
-    on_path = set(path)
-    seen = set(path)
-    ordered: list[tuple[str, bool]] = []
-    before: str | None = None
-    for node in path:
-        siblings = [other for other in children.get(before, ()) if other not in on_path]
-        ordered += ((hidden, True) for hidden in _walk(siblings, children, seen))
-        ordered.append((node, False))
-        before = node
-    if path:
-        ordered += ((hidden, True) for hidden in _walk(children.get(path[-1], []), children, seen))
-    # What is left hangs together in circles: no beginning leads to it.
-    ordered += ((hidden, True) for hidden in _walk(list(links), children, seen))
-    return ordered
-
-
-def _repair_parents(parents: Mapping[str, str | None]) -> dict[str, str | None]:
     links: dict[str, str | None] = {}
     previous: str | None = None
     for node, parent in parents.items():
         is_lost = parent is not None and (parent == node or parent not in parents)
         links[node] = previous if is_lost else parent
+        children.setdefault(links[node], []).append(node)
         previous = node
-    return links
-
-
-def _find_path(links: Mapping[str, str | None], last: str | None) -> list[str]:
-    """Return the ids from the beginning to `last`; a circle is cut where it closes."""
-    path: dict[str, None] = {}
-    while last is not None and last not in path:
-        path[last] = None
+    seen: dict[str, None] = {}
+    last = current if current in links else previous
+    while last is not None and last not in seen:  # a circle is cut where it closes
+        seen[last] = None
         last = links[last]
-    return list(reversed(path))
+    path = list(reversed(seen))
+    ordered: list[tuple[str, bool]] = []
+    for before, node in zip([None, *path], path, strict=False):
+        ordered += ((hidden, True) for hidden in _walk(children.get(before, []), children, seen))
+        ordered.append((node, False))
+    # Then what follows the path, and what hangs together in circles: no beginning leads to it.
+    for starts in (children.get(path[-1], []) if path else [], list(links)):
+        ordered += ((hidden, True) for hidden in _walk(starts, children, seen))
+    return ordered
 
 
-def _walk(starts: list[str], children: Mapping[str | None, list[str]], seen: set[str]) -> Iterator[str]:
+def _walk(starts: list[str], children: Mapping[str | None, list[str]], seen: dict[str, None]) -> Iterator[str]:
     """Yield the ids that were not seen, each before its children."""
     stack = list(reversed(starts))
     while stack:
         node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        yield node
-        stack += reversed(children.get(node, []))
-
-
-# ---- answers of blocks ---------------------------------------------------------------------------------------------
-#
-# Building our messages from one answer that consists of blocks: text, reasoning, tool calls and their results.
-#
-# Claude and Open WebUI keep a whole turn in one message. We keep what a model and its tools said as messages in order:
-# text and calls of the agent, the results, more text, …
+        if node not in seen:
+            seen[node] = None
+            yield node
+            stack += reversed(children.get(node, []))
 
 
 class TurnBuilder:
+    """Builds our messages from one answer that consists of blocks: text, reasoning, tool calls and their results.
+
+    Claude and Open WebUI keep a whole turn in one message. We keep what a model and its tools said as messages in
+    order: text and calls of the agent, the results, more text, …
+    """
+
     def __init__(self, message_id: str, *, model: str = "") -> None:
         self._message_id = message_id
         self._model = model
@@ -465,15 +426,8 @@ class TurnBuilder:
         self._flush()
         call_id = call_id or next(iter(self._open_calls), "")
         self._open_calls.pop(call_id, None)
-        self._messages.append(
-            build_message(
-                "tool",
-                text,
-                tool_call_id=call_id,
-                tool_name=name or self._names.get(call_id) or "tool",
-                is_error=is_error,
-            )
-        )
+        name = name or self._names.get(call_id) or "tool"
+        self._messages.append(build_message("tool", text, tool_call_id=call_id, tool_name=name, is_error=is_error))
 
     def build(self, *, is_interrupted: bool = False) -> list[Message]:
         """Return the messages; none if there was nothing in the blocks."""
@@ -484,20 +438,10 @@ class TurnBuilder:
         text = join_paragraphs(*self._texts)
         reasoning = join_paragraphs(*self._reasoning)
         if text.strip() or reasoning.strip() or self._calls:
-            self._messages.append(
-                build_message(
-                    "assistant",
-                    text,
-                    reasoning=reasoning,
-                    tool_calls=self._calls,
-                    model=self._model,
-                    interrupted=is_interrupted,
-                )
-            )
+            facts: dict[str, Any] = {"tool_calls": self._calls, "interrupted": is_interrupted}
+            built = build_message("assistant", text, reasoning=reasoning, model=self._model, **facts)
+            self._messages.append(built)
         self._texts, self._reasoning, self._calls = [], [], []
-
-
-# ---- notes ---------------------------------------------------------------------------------------------------------
 
 
 def read_notes(text: str) -> Iterator[ImportedMemory]:

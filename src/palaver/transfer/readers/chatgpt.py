@@ -209,9 +209,6 @@ def _read_names(files: ExportFiles) -> dict[str, str]:
     return {}
 
 
-# ---- messages --------------------------------------------------------------------------------------------------
-
-
 def convert_message(
     message: dict[str, Any], node_id: str, call_id: str | None, find_file: Callable[[str, str], ImportedFile | None]
 ) -> ConvertedMessage:
@@ -316,9 +313,6 @@ def _read_part(part: object, add_file: Callable[[str, str], None]) -> str:
             add_file(pointer, "image" if "image" in kind else "recording" if "audio" in kind else "file")
     text = as_text(part.get("text"))
     return text or (format_json(part) if part and not has_pointer else "")
-
-
-# ---- types of content ----------------------------------------------------------------------------------------
 
 
 def _read_code(content: dict[str, Any]) -> str:

@@ -107,8 +107,6 @@ class ClaudeReader(IndexedExport):
         name = as_text(project.get("name")) or self._projects.get(project_id, "")
         return ImportedProject(name=name) if name else None
 
-    # ---- messages ----------------------------------------------------------------------------------------------
-
     def _read_entries(self, item: IndexedItem) -> Iterator[ImportedMessage | ImportProblem]:
         content = self._read(item)
         messages = index_by_id(content.get("chat_messages"), "uuid")
@@ -123,8 +121,6 @@ class ClaudeReader(IndexedExport):
 
         parents, current = _find_parents(messages), _find_current(content, messages)
         return read_tree(parents, current, convert, item.where, "Claude does not export uploaded files")
-
-    # ---- projects and memories ---------------------------------------------------------------------------------
 
     def _read_other_items(self) -> Iterator[ImportProblem | ImportedMemory]:
         """Read the names of projects and the memories; report what has no place here."""
@@ -170,9 +166,6 @@ class ClaudeReader(IndexedExport):
 
 
 open_reader = ClaudeReader
-
-
-# ---- conversations ---------------------------------------------------------------------------------------------
 
 
 def _find_parents(messages: dict[str, dict[str, Any]]) -> dict[str, str | None]:

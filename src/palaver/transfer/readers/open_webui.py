@@ -154,9 +154,6 @@ class OpenWebUiExport(IndexedExport):
         )
 
 
-# ---- the database ------------------------------------------------------------------------------------------------
-
-
 def find_database(path: Path) -> Path | None:
     """Return the database that a path leads to: the file itself, or the one in Open WebUI's data folder."""
     if path.is_dir():
@@ -310,9 +307,6 @@ def _parse_column(value: object) -> Any:
         return value
 
 
-# ---- chats, which are the same in exports and in the database ----------------------------------------------------
-
-
 def get_chat(content: dict[str, Any]) -> dict[str, Any]:
     """Return the chat of an exported item; in old exports that is the item itself."""
     return as_dict(content.get("chat")) or content
@@ -450,9 +444,6 @@ def _unquote(text: str) -> str:
         return text
 
 
-# ---- steps of an answer ------------------------------------------------------------------------------------------
-
-
 def _add_step(turn: TurnBuilder, item: dict[str, Any]) -> bool:
     """Add a step; False if it is of a type that is not known."""
     match as_text(item.get("type")):
@@ -480,9 +471,6 @@ def _add_step(turn: TurnBuilder, item: dict[str, Any]) -> bool:
 
 def _join_parts(parts: object) -> str:
     return "".join(as_text(as_dict(part).get("text")) for part in as_list(parts))
-
-
-# ---- text and files ----------------------------------------------------------------------------------------------
 
 
 def _read_text(content: object, files: list[ImportedFile]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -74,7 +75,7 @@ _END_REASONS: Final = {
 class MessageRules:
     has_senders: bool  # several people write here, and their names stand before their words
     sender_ids: dict[str, str]  # by name, where they are known
-    upload_folder: Path | None = None  # only files in it are read
+    upload_folder: Path  # only files in it are read
 
 
 class ConversationReader:
@@ -104,12 +105,17 @@ class ConversationReader:
         page = self._pages[-1].fields if self._pages else {}
         route = home.current.get(root)
         source = self._find_source(route)
-        rules = self._make_rules(source)
+        rules = MessageRules(
+            has_senders=source is not None and self._is_shared(source),
+            sender_ids={source.user_name: source.user_id} if source and source.user_name and source.user_id else {},
+            upload_folder=home.folder.path / "webui" / "attachments",
+        )
         plan = plan_conversation(sessions)
-        if not plan.message_count:
+        if not plan.compactions.actions:
             return None
         started_at = to_datetime(chain.started_at) if chain.started_at > 0 else None
-        starts = (started_at, read_time(page.get("created_at")), _find_first_time(plan))
+        times = (time for session in plan.sessions for time in session.marks.times if not math.isnan(time))
+        starts = (started_at, read_time(page.get("created_at")), next(map(to_datetime, times), None))
         created_at = min((start for start in starts if start is not None), default=UNKNOWN_TIME)
         is_current = source is not None and root in home.current
         ended_at, end_reason = (None, None) if is_current else _read_end(last)
@@ -133,8 +139,8 @@ class ConversationReader:
             model=(route.model if route else "") or model or None,
             provider=(route.provider if route else "") or provider or None,
             profile=home.folder.profile or (profile if profile != "default" else None) or None,
-            personality=_read_text(page.get("personality")),
-            workspace=_read_text(page.get("workspace")) or _read_text(last.get("cwd")),
+            personality=as_text(page.get("personality")).strip() or None,
+            workspace=as_text(page.get("workspace")).strip() or as_text(last.get("cwd")).strip() or None,
             usage=sum_usage(origin_id, self._list_usage(page), route.last_prompt_tokens if route else 0),
             folded=plan.folded,
         )
@@ -179,14 +185,6 @@ class ConversationReader:
             what = f"{error} The conversation comes in without its chat."
             self._problems.append(ImportProblem(where=f"session {self._chain.session_ids[0]}", what=what))
         return None
-
-    def _make_rules(self, source: SessionSource | None) -> MessageRules:
-        sender_ids = {source.user_name: source.user_id} if source and source.user_name and source.user_id else {}
-        return MessageRules(
-            has_senders=source is not None and self._is_shared(source),
-            sender_ids=sender_ids,
-            upload_folder=self._home.folder.path / "webui" / "attachments",
-        )
 
     def _is_shared(self, source: SessionSource) -> bool:
         """Return whether several people write here; then Hermes puts their names before their words."""
@@ -237,22 +235,10 @@ def _has_summary(copies: list[Copy]) -> bool:
     )
 
 
-def _find_first_time(plan: ConversationPlan) -> datetime | None:
-    times = (time for session in plan.sessions for time in session.marks.times if not math.isnan(time))
-    return next(map(to_datetime, times), None)
-
-
 def _read_end(row: dict[str, Any]) -> tuple[datetime | None, EndReason | None]:
     reason = _END_REASONS.get(str(row.get("end_reason")))
     ended_at = read_time(row.get("ended_at"))
     return (ended_at, reason) if reason and ended_at else (None, None)
-
-
-def _read_text(value: object) -> str | None:
-    return (value.strip() or None) if isinstance(value, str) else None
-
-
-# ---- messages ----------------------------------------------------------------------------------------------------
 
 
 def read_entries(
@@ -341,19 +327,9 @@ def _attach(item: object, files: list[ImportedFile], rules: MessageRules) -> str
     if not path:
         return ""
     name = Path(name or path).name
-    found = _find_upload(path, rules.upload_folder)
-    if found is None:
-        return format_missing_file(name)
-    files.append(ImportedFile(name=name, open_chunks=lambda: read_path(found)))
-    return ""
-
-
-def _find_upload(path: str, folder: Path | None) -> Path | None:
-    """Return the path of an uploaded file, if it is inside of the folder of uploads."""
-    if folder is None or "\0" in path:
-        return None
-    try:
-        found = (folder / path).resolve()
-        return found if found.is_relative_to(folder.resolve()) and found.is_file() else None
-    except (OSError, ValueError):
-        return None
+    with suppress(OSError, ValueError):
+        found = (rules.upload_folder / path).resolve()
+        if found.is_relative_to(rules.upload_folder.resolve()) and found.is_file():
+            files.append(ImportedFile(name=name, open_chunks=lambda: read_path(found)))
+            return ""
+    return format_missing_file(name)

@@ -56,9 +56,6 @@ class HermesFolder:
         return read_json_file(path, self.make_name(path), self._problems, what)
 
 
-# ---- settings ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class HomeChat:
     chat_id: str
@@ -79,9 +76,8 @@ def _read_settings(folder: HermesFolder) -> HermesSettings:
     """Read the three files; what the first of them says wins, as in Hermes."""
     settings = HermesSettings()
     _apply_environment(settings, folder.read_text(folder.path / ".env") or "")
-    for name, parse in (("config.yaml", _parse_yaml), ("gateway.json", _parse_json)):
-        text = folder.read_text(folder.path / name) or ""
-        _apply_document(settings, parse(folder, folder.path / name, text) if text.strip() else {})
+    for name in ("config.yaml", "gateway.json"):
+        _apply_document(settings, _read_document(folder, folder.path / name))
     return settings
 
 
@@ -115,24 +111,19 @@ def _read_variables(text: str) -> Iterator[tuple[str, str]]:
         yield match["name"], value
 
 
-def _parse_yaml(folder: HermesFolder, path: Path, text: str) -> dict[str, Any]:
+def _read_document(folder: HermesFolder, path: Path) -> dict[str, Any]:
+    """Read a file of settings; empty if it is missing or damaged."""
     import yaml
 
+    text = folder.read_text(path) or ""
+    is_json = path.suffix == ".json"
     try:
-        return as_dict(yaml.safe_load(text))
-    except yaml.YAMLError as error:
+        return as_dict((json.loads if is_json else yaml.safe_load)(text)) if text.strip() else {}
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"{folder.make_name(path)}, line {mark.line + 1}" if mark else path
-        folder.report(where, "This is not valid YAML; its settings are left out.")
-        return {}
-
-
-def _parse_json(folder: HermesFolder, path: Path, text: str) -> dict[str, Any]:
-    try:
-        return as_dict(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        where = f"{folder.make_name(path)}, line {getattr(error, 'lineno', 1)}"
-        folder.report(where, "This is not valid JSON; its settings are left out.")
+        line = mark.line + 1 if mark else getattr(error, "lineno", 1)
+        what = f"This is not valid {'JSON' if is_json else 'YAML'}; its settings are left out."
+        folder.report(f"{folder.make_name(path)}, line {line}", what)
         return {}
 
 

@@ -1,8 +1,8 @@
 """Folding all stored copies of a conversation into one list of messages.
 
-    each copy      repeated writes are dropped                                 `repeats`
-    each session   its copies are aligned: database, JSONL, file of the page   `alignment`
-    conversation   its sessions are joined at their compactions                `compactions`
+    each copy      repeated writes are dropped                                 `find_repeats`
+    each session   its copies are aligned: database, JSONL, file of the page   `_Aligner`
+    conversation   its sessions are joined at their compactions                `plan_compactions`
 
 A plan holds a few bytes for each message; the messages themselves are read again when they are needed.
 """
@@ -46,20 +46,16 @@ _MAX_ZONE_REST_SECONDS: Final = 30.0  # zones differ by whole quarters of an hou
 _MIN_ZONE_EVIDENCE: Final = 2
 _MAX_DEPTH: Final = 12
 
-ABSENT: Final = -1
-_count = partial(format_count, noun="message")
-
-MAX_FIRST_COPIES: Final = 16
-MAX_LAST_COPIES: Final = 4_096
 _SAME_TIME_SECONDS: Final = 0.001
-
-SHOW: Final = 0
-DROP: Final = 1
-SUMMARIZE: Final = 2
-MAX_TURN_MESSAGES: Final = 512  # a turn that is stored again is looked for among this many messages
 _ANSWER_SECONDS: Final = 1.0  # a message and its answer cannot follow the same ones as fast as this
 _MESSAGE_SECONDS: Final = 0.2  # the same for one message alone
+MAX_FIRST_COPIES: Final = 16
+MAX_LAST_COPIES: Final = 4_096
+MAX_TURN_MESSAGES: Final = 512  # a turn that is stored again is looked for among this many messages
 MAX_COPIES: Final = 8  # of one session
+ABSENT: Final = -1
+SHOW, DROP, SUMMARIZE = range(3)  # what a plan does with a message
+_count = partial(format_count, noun="message")
 
 
 def estimate_zone_shift(first: Marks, second: Marks) -> float:
@@ -78,11 +74,6 @@ def estimate_zone_shift(first: Marks, second: Marks) -> float:
     step, count = steps.most_common(1)[0]
     is_certain = count >= _MIN_ZONE_EVIDENCE and count * 2 > steps.total()
     return step * _ZONE_STEP_SECONDS if is_certain else 0.0
-
-
-def align(first: Marks, second: Marks) -> array[int]:
-    """Return, for each message of the first copy, its place in the second one, in rising order, or ABSENT."""
-    return _Aligner(first, second).align()
 
 
 class _Range(NamedTuple):
@@ -107,6 +98,7 @@ class _Aligner:
         self._times_by_key: dict[int, dict[int, list[float]]] = {}  # by the id of the copy
 
     def align(self) -> array[int]:
+        """Return, for each message of the first copy, its place in the second one, in rising order, or ABSENT."""
         whole = _Range(0, len(self._first), 0, len(self._second))
         ranges = [self._trim(whole, _CLOSE_SECONDS)]
         while ranges:
@@ -202,22 +194,16 @@ class _Aligner:
         last = current.other_low - 1
         pairs = []
         for index in range(current.low, current.high):
-            candidates = places.get(self._first.keys[index])
-            if not candidates:
-                continue
+            candidates = places.get(self._first.keys[index], deque())
+            time, times = self._first.times[index], self._second.times
             while candidates and candidates[0] <= last:
                 candidates.popleft()
-            while len(candidates) > 1 and self._measure_gap(index, candidates[1]) < self._measure_gap(
-                index, candidates[0]
-            ):
+            while len(candidates) > 1 and abs(time - times[candidates[1]]) < abs(time - times[candidates[0]]):
                 candidates.popleft()
             if candidates and self._is_same(index, candidates[0], _CLOSE_SECONDS):
                 last = candidates.popleft()
                 pairs.append((index, last))
         return pairs
-
-    def _measure_gap(self, index: int, other: int) -> float:
-        return abs(self._first.times[index] - self._second.times[other])
 
 
 def merge(first: Marks, second: Marks, partners: array[int]) -> Iterator[tuple[int, int]]:
@@ -290,27 +276,20 @@ def _find_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return chosen[::-1]
 
 
-# ---- compactions ---------------------------------------------------------------------------------------------------
-#
-# Joining what Hermes stored before and after a compaction.
-#
-# After a compaction it stores some of the first messages, a summary and some of the last messages again: in a session
-# that continues the old one, or below the old messages of the same session. Evidence for these copies is their place:
-# they stand directly before and after the summary and repeat, in the same order, how the conversation began and ended.
-
-
 @dataclass(slots=True)
 class CompactionPlan:
     actions: bytearray  # for each message
     kept_counts: dict[int, int] = field(default_factory=dict)  # by the place of the summary
 
-    @property
-    def copy_count(self) -> int:
-        return self.actions.count(DROP)
-
 
 def plan_compactions(marks: Marks, session_starts: Container[int]) -> CompactionPlan:
-    """Decide which messages are shown, which are copies and where summaries begin."""
+    """Decide which messages are shown, which are copies and where summaries begin.
+
+    After a compaction Hermes stores some of the first messages, a summary and some of the last messages again: in a
+    session that continues the old one, or below the old messages of the same session. Evidence for these copies is
+    their place: they stand directly before and after the summary and repeat, in the same order, how the conversation
+    began and ended.
+    """
     plan = CompactionPlan(bytearray(len(marks)))
     shown: array[int] = array("Q")  # keys of what is shown so far
     places: array[int] = array("Q")
@@ -369,59 +348,43 @@ def measure_overlap(end: Sequence[int], beginning: Sequence[int]) -> int:
     return lengths[-1] if end and beginning else 0
 
 
-# ---- repeats -------------------------------------------------------------------------------------------------------
-#
-# Finding messages that Hermes has written twice into the same file.
-#
-# Its agent and its gateway both stored a turn: the same messages stand there again, in the same order, right after
-# each other. Evidence that they are no new messages: the id of the message on its platform, the ids of tool calls, or
-# the time, because no person writes and no model answers within a moment.
-
-
 def find_repeats(marks: Marks) -> bytearray:
-    """Return a 1 for every message that is there only because it was stored again."""
-    return _RepeatFinder(marks).find()
+    """Return a 1 for every message that is there only because it was stored again.
+
+    Hermes' agent and its gateway both stored a turn: the same messages stand in the same file again, in the same
+    order, right after each other. Evidence that they are no new messages: the id of the message on its platform, the
+    ids of tool calls, or the time, because no person writes and no model answers within a moment.
+    """
+    dropped = bytearray(len(marks))
+    kept: list[int] = []  # the last messages that stay
+    places: dict[int, int] = {}  # where a key was last, in `kept`
+    index = 0
+    while index < len(marks):
+        key = marks.keys[index]
+        block = kept[places[key] :] if key in places and _can_be_repeat(marks, index) else []
+        if block and _is_repeat(marks, block, index):
+            dropped[index : index + len(block)] = b"\x01" * len(block)
+            index += len(block)
+            continue
+        if len(kept) >= 2 * MAX_TURN_MESSAGES:
+            del kept[:MAX_TURN_MESSAGES]
+            places = {marks.keys[each]: place for place, each in enumerate(kept)}
+        places[key] = len(kept)
+        kept.append(index)
+        index += 1
+    return dropped
 
 
-class _RepeatFinder:
-    def __init__(self, marks: Marks) -> None:
-        self._marks = marks
-        self._kept: list[int] = []  # the last messages that stay
-        self._places: dict[int, int] = {}  # where a key was last, in `_kept`
-
-    def find(self) -> bytearray:
-        dropped = bytearray(len(self._marks))
-        index = 0
-        while index < len(self._marks):
-            length = self._measure_repeat(index)
-            dropped[index : index + length] = b"\x01" * length
-            if not length:
-                self._keep(index)
-            index += length or 1
-        return dropped
-
-    def _keep(self, index: int) -> None:
-        if len(self._kept) >= 2 * MAX_TURN_MESSAGES:
-            del self._kept[:MAX_TURN_MESSAGES]
-            self._places = {self._marks.keys[kept]: place for place, kept in enumerate(self._kept)}
-        self._places[self._marks.keys[index]] = len(self._kept)
-        self._kept.append(index)
-
-    def _measure_repeat(self, index: int) -> int:
-        """Return how many messages from here on repeat those right before; 0 if this is a new message."""
-        marks = self._marks
-        place = self._places.get(marks.keys[index])
-        if place is None or marks.flags[index] & (SUMMARY | UNNAMED_RESULT):
-            return 0
-        gap = marks.times[index] - marks.times[index - 1]
-        is_next_named = index + 1 < len(marks) and marks.flags[index + 1] & NAMED
-        if not (0 <= gap <= _ANSWER_SECONDS or marks.flags[index] & NAMED or marks.ids[index] or is_next_named):
-            return 0
-        block = self._kept[place:]
-        return len(block) if _is_repeat(marks, block, index) else 0
+def _can_be_repeat(marks: Marks, index: int) -> bool:
+    if marks.flags[index] & (SUMMARY | UNNAMED_RESULT):
+        return False
+    gap = marks.times[index] - marks.times[index - 1]
+    is_next_named = index + 1 < len(marks) and marks.flags[index + 1] & NAMED
+    return bool(0 <= gap <= _ANSWER_SECONDS or marks.flags[index] & NAMED or marks.ids[index] or is_next_named)
 
 
 def _is_repeat(marks: Marks, block: list[int], index: int) -> bool:
+    """Return whether the messages from here on repeat a block of those right before."""
     if index + len(block) > len(marks):
         return False
     has_named, has_answer = False, False
@@ -440,27 +403,21 @@ def _is_repeat(marks: Marks, block: list[int], index: int) -> bool:
     return 0 <= seconds <= (_ANSWER_SECONDS if has_answer else _MESSAGE_SECONDS)
 
 
-# ---- plans ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Copy:
+    """One stored copy of a session, and what its plan says about its messages."""
+
     name: str
     open_records: Callable[[], Iterator[Record | ImportProblem]]
     has_local_times: bool = False  # without a time zone
-
-
-@dataclass(slots=True)
-class PlannedCopy:
-    copy: Copy
-    dropped: bytearray  # a 1 for each message that was stored again
-    rewritten: bytearray  # a 1 for each message whose time was lost
+    dropped: bytearray = field(default_factory=bytearray)  # a 1 for each message that was stored again
+    rewritten: bytearray = field(default_factory=bytearray)  # a 1 for each message whose time was lost
     shift: float = 0.0  # seconds by which its clock is off
 
     def read(self) -> Iterator[Record | ImportProblem]:
         """Read the copy again, without what is dropped; it may have more messages than before."""
         index = -1
-        for record in self.copy.open_records():
+        for record in self.open_records():
             if isinstance(record, ImportProblem):
                 yield record
                 continue
@@ -477,7 +434,7 @@ class PlannedCopy:
 class SessionPlan:
     """The plan by which the copies of one session become one list."""
 
-    copies: list[PlannedCopy] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
     members: bytearray = field(default_factory=bytearray)  # for each message: the copies that have it, as bits
     marks: Marks = field(default_factory=Marks)
     folded: list[str] = field(default_factory=list)
@@ -489,16 +446,11 @@ class ConversationPlan:
     compactions: CompactionPlan
     folded: tuple[str, ...]
 
-    @property
-    def message_count(self) -> int:
-        return len(self.compactions.actions)
 
-
-@dataclass(frozen=True, slots=True)
-class PlannedRecord:
+class PlannedRecord(NamedTuple):
     record: Record
-    action: int  # of `compactions`
-    kept_count: int = 0
+    action: int
+    kept_count: int
 
 
 def plan_conversation(sessions: Sequence[Sequence[Copy]]) -> ConversationPlan:
@@ -509,10 +461,9 @@ def plan_conversation(sessions: Sequence[Sequence[Copy]]) -> ConversationPlan:
         marks.extend(plan.marks)
     compactions = plan_compactions(marks, starts)
     folded = [text for plan in plans for text in plan.folded]
-    if compactions.copy_count:
+    if copy_count := compactions.actions.count(DROP):
         folded.append(
-            f"{_count(compactions.copy_count)} repeated around a summary: the same order as at the beginning or right"
-            " before it"
+            f"{_count(copy_count)} repeated around a summary: the same order as at the beginning or right before it"
         )
     if len(plans) > 1:
         folded.append(f"{len(plans)} sessions that continue each other after compactions are one conversation")
@@ -522,45 +473,46 @@ def plan_conversation(sessions: Sequence[Sequence[Copy]]) -> ConversationPlan:
 def plan_session(copies: Sequence[Copy]) -> SessionPlan:
     plan = SessionPlan()
     for copy in copies[:MAX_COPIES]:
-        marks, planned = _read_marks(copy)
-        if repeats := planned.dropped.count(1):
+        marks = _read_marks(copy)
+        if repeats := copy.dropped.count(1):
             plan.folded.append(
                 f"{_count(repeats)} written again to {copy.name}: the same turn in the same order, at once or with the"
                 " same ids"
             )
         if copy.has_local_times and len(plan.marks) and (shift := estimate_zone_shift(plan.marks, marks)):
-            planned.shift = shift
+            copy.shift = shift
             marks.times = array("d", (time + shift for time in marks.times))
             plan.folded.append(
                 f"the times in {copy.name} are {shift / 3600:+g} h off: corrected by those in the database"
             )
-        _fold_in(plan, planned, marks)
+        _fold_in(plan, copy, marks)
     return plan
 
 
-def _read_marks(copy: Copy) -> tuple[Marks, PlannedCopy]:
-    """Read one copy: what stays of it, and how it is read again."""
+def _read_marks(copy: Copy) -> Marks:
+    """Read one copy, and plan how it is read again; return what stays of it."""
     every = Marks()
     for record in copy.open_records():
         if isinstance(record, Record):
             every.add_record(record)
-    rewritten = find_rewritten(every)
-    for index in range(len(every)):
-        if rewritten[index]:
+    copy.rewritten = find_rewritten(every)
+    for index, is_rewritten in enumerate(copy.rewritten):
+        if is_rewritten:
             every.times[index] = math.nan
-    dropped = find_repeats(every)
-    kept = every if not any(dropped) else Marks()
-    if kept is not every:
-        for index, is_dropped in enumerate(dropped):
-            if not is_dropped:
-                kept.copy(every, index)
-    return kept, PlannedCopy(copy, dropped, rewritten)
+    copy.dropped = find_repeats(every)
+    if not any(copy.dropped):
+        return every
+    kept = Marks()
+    for index, is_dropped in enumerate(copy.dropped):
+        if not is_dropped:
+            kept.copy(every, index)
+    return kept
 
 
-def _fold_in(plan: SessionPlan, planned: PlannedCopy, marks: Marks) -> None:
+def _fold_in(plan: SessionPlan, copy: Copy, marks: Marks) -> None:
     before, members, bit = plan.marks, plan.members, 1 << len(plan.copies)
     joined, joined_members, shared = Marks(), bytearray(), 0
-    for index, other in merge(before, marks, align(before, marks)):
+    for index, other in merge(before, marks, _Aligner(before, marks).align()):
         if other == ABSENT:
             joined.copy(before, index)
             joined_members.append(members[index])
@@ -578,9 +530,9 @@ def _fold_in(plan: SessionPlan, planned: PlannedCopy, marks: Marks) -> None:
             )
             joined_members.append(members[index] | bit)
     if shared:
-        names = ", ".join(each.copy.name for each in plan.copies)
-        plan.folded.append(f"{_count(shared)} both in {names} and in {planned.copy.name}: aligned in order")
-    plan.copies.append(planned)
+        names = ", ".join(each.name for each in plan.copies)
+        plan.folded.append(f"{_count(shared)} both in {names} and in {copy.name}: aligned in order")
+    plan.copies.append(copy)
     plan.marks, plan.members = joined, joined_members
 
 
@@ -588,7 +540,7 @@ def read_planned(plan: ConversationPlan) -> Iterator[PlannedRecord | ImportProbl
     """Read the messages again and join them as planned."""
     place = 0
     for session in plan.sessions:
-        readers = [planned.read() for planned in session.copies]
+        readers = [copy.read() for copy in session.copies]
         for members in session.members:
             records = []
             for number, reader in enumerate(readers):

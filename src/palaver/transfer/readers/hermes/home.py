@@ -22,7 +22,6 @@ from palaver.transfer.readers.hermes.state_database import (
     convert_chat_id,
     convert_origin,
     convert_platform,
-    open_state_database,
     read_lineage,
     read_routes,
 )
@@ -147,7 +146,7 @@ def _open_database(folder: HermesFolder) -> StateDatabase | None:
         folder.report(path, "The file cannot be read: it is a link.")
         return None
     try:
-        return open_state_database(path, folder.make_name(path), folder.zone)
+        return StateDatabase(path, folder.make_name(path), folder.zone)
     except InvalidForeignDatabase as error:
         folder.report(path, error)
         return None
@@ -164,9 +163,6 @@ def _list_files(folder: Path, ending: str) -> dict[str, Path]:
         for path in found
         if path.name.endswith(ending) and path.name[0] not in "._" and path.is_file() and is_plain(path)
     }
-
-
-# ---- people and home channels --------------------------------------------------------------------------------------
 
 
 def read_accounts(home: HermesHome) -> Iterator[ImportedAccount]:

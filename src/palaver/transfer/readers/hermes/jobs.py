@@ -53,9 +53,6 @@ def read_memories(folder: HermesFolder) -> Iterator[ImportedMemory]:
                 yield ImportedMemory(origin_id=f"{file_name}:{digest}", text=text, at=at)
 
 
-# ---- jobs ----------------------------------------------------------------------------------------------------------
-
-
 def read_jobs(home: HermesHome) -> Iterator[ImportedJob]:
     folder = home.folder
     path = folder.path / "cron" / "jobs.json"

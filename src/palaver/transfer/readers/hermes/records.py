@@ -38,16 +38,17 @@ _EARLIEST_SECONDS: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _LATEST_SECONDS: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
 _SHOWN_ROLES: Final = frozenset({"user", "assistant", "tool"})
 _SKIPPED_ROLES: Final = frozenset({"session_meta", "system"})  # tools and prompts, which are made again here
+_FROM_ANY_COPY: Final = ("tool_calls", "tool_name", "reasoning", "platform_message_id", "attachments", "is_undone")
 _MAX_COST: Final = 1_000_000.0
 _PRICED: Final = frozenset({"estimated", "actual", "included"})
+_REWRITE_STEP_SECONDS: Final = 1e-5  # two messages that are appended are stored further apart
+# Flags of a message.
 FROM_AGENT: Final = 2
 NAMED: Final = 4  # its key contains the id of a tool call, which no other message has
 SUMMARY: Final = 8  # it is a summary of what was said before
 MERGED: Final = 16  # a summary in one message with words that were said before
 UNDONE: Final = 32
 UNNAMED_RESULT: Final = 64  # of a tool, without the id of its call
-
-_REWRITE_STEP_SECONDS: Final = 1e-5  # two messages that are appended are stored further apart
 
 
 def clean_text(role: str, text: str) -> str:
@@ -96,9 +97,6 @@ def read_summary(text: str) -> tuple[str, bool] | None:
 def is_review_request(role: str, text: str) -> bool:
     """Return whether this starts a review that ran in the background; older versions stored it in the conversation."""
     return role in {"user", "system"} and text.lstrip().startswith(_REVIEW_STARTS)
-
-
-# ---- records -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,12 +157,8 @@ def merge_records(records: Sequence[Record]) -> Record:
         return records[0]
     merged = replace(records[-1])
     for other in records[:-1]:
-        merged.tool_calls = merged.tool_calls or other.tool_calls
-        merged.tool_name = merged.tool_name or other.tool_name
-        merged.reasoning = merged.reasoning or other.reasoning
-        merged.platform_message_id = merged.platform_message_id or other.platform_message_id
-        merged.attachments = merged.attachments or other.attachments
-        merged.is_undone = merged.is_undone or other.is_undone
+        for name in _FROM_ANY_COPY:
+            setattr(merged, name, getattr(merged, name) or getattr(other, name))
         if isinstance(other.content, list) and not isinstance(merged.content, list):
             merged.content = other.content  # it has the images
     times = sorted((record.has_lost_time, number) for number, record in enumerate(records) if record.at is not None)
@@ -200,9 +194,6 @@ def _read_tool_calls(value: object) -> list[dict[str, Any]]:
         name = as_text(function.get("name")) or as_text(as_dict(call).get("name"))
         calls.append(build_call(call_id, name, function.get("arguments", as_dict(call).get("arguments"))))
     return calls
-
-
-# ---- usage ---------------------------------------------------------------------------------------------------------
 
 
 def sum_usage(
@@ -247,16 +238,14 @@ def _read_cost(row: Mapping[str, Any]) -> tuple[Decimal | None, CostStatus | Non
     return (Decimal(0), CostStatus.ESTIMATED) if status in _PRICED else (None, None)
 
 
-# ---- marks ---------------------------------------------------------------------------------------------------------
-#
-# Marks: the little that folding needs to know of a message, so that a long conversation is never in memory.
-#
-# A list of messages becomes four columns. Equal keys mean: the same role and the same words, or the same tool call.
-# That alone never makes two messages one; `alignment`, `repeats` and `compactions` look for evidence.
-
-
 @dataclass(slots=True)
 class Marks:
+    """The little that folding needs to know of messages, so that a long conversation is never in memory.
+
+    A list of messages becomes four columns. Equal keys mean: the same role and the same words, or the same tool call.
+    That alone never makes two messages one: `folding` looks for evidence.
+    """
+
     keys: array[int] = field(default_factory=lambda: array("Q"))
     times: array[float] = field(default_factory=lambda: array("d"))  # seconds; NaN: unknown
     ids: array[int] = field(default_factory=lambda: array("Q"))  # of the message on its platform; 0: unknown

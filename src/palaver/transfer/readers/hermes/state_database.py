@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidSource
-from palaver.core.foreign_sqlite import ForeignDatabase, InvalidForeignDatabase, open_foreign_database
+from palaver.core.foreign_sqlite import InvalidForeignDatabase, open_foreign_database
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.transfer.imported import ImportProblem
 from palaver.transfer.reader_kit.export_files import close_on_error
@@ -56,8 +56,12 @@ _CHAT_OF_USER: Final = frozenset({Platform.TELEGRAM, Platform.WHATSAPP, Platform
 
 
 class StateDatabase:
-    def __init__(self, database: ForeignDatabase, name: str, zone: tzinfo | None) -> None:
-        self._database = database
+    def __init__(self, path: Path, name: str, zone: tzinfo | None) -> None:
+        """Open `state.db`; raise InvalidForeignDatabase if it cannot be read or has no sessions."""
+        self._database = open_foreign_database(path)
+        with close_on_error(self._database):
+            if not self._database.has_table("sessions") or not self._database.has_table("messages"):
+                raise InvalidForeignDatabase(f"{path}: this is not a database of Hermes.", path=str(path))
         self.name = name  # as reports name it: relative to the folder of the import
         self._zone = zone
 
@@ -103,15 +107,6 @@ class StateDatabase:
             yield ImportProblem(where=f"{self.name}, session {session_id}", what=str(error))
 
 
-def open_state_database(path: Path, name: str, zone: tzinfo | None) -> StateDatabase:
-    """Open `state.db`; raise InvalidForeignDatabase if it cannot be read or has no sessions."""
-    database = open_foreign_database(path)
-    with close_on_error(database):
-        if not database.has_table("sessions") or not database.has_table("messages"):
-            raise InvalidForeignDatabase(f"{path}: this is not a database of Hermes.", path=str(path))
-    return StateDatabase(database, name, zone)
-
-
 def _decode_row(row: dict[str, Any]) -> dict[str, Any]:
     content = row["content"]
     if isinstance(content, str) and content.startswith(_JSON_CONTENT):
@@ -126,11 +121,6 @@ def parse_stored_json(text: object, default: Any) -> Any:
         return json.loads(as_text(text)) if text else default
     except (ValueError, RecursionError):
         return default
-
-
-# ---- lineage -------------------------------------------------------------------------------------------------------
-#
-# Which sessions of Hermes are one conversation: it started a new session for each compaction.
 
 
 @dataclass(slots=True)
@@ -161,6 +151,8 @@ class Chain:
 
 @dataclass(slots=True)
 class Lineage:
+    """Which sessions of Hermes are one conversation: it started a new session for each compaction."""
+
     chains: list[Chain] = field(default_factory=list)
     roots: dict[str, str] = field(default_factory=dict)  # the first session of the chain of a session
     links: dict[str, SessionLink] = field(default_factory=dict)
@@ -249,18 +241,16 @@ def _add_chain(lineage: Lineage, first: SessionLink, continued: dict[str, str]) 
     lineage.chains.append(chain)
 
 
-# ---- sources -------------------------------------------------------------------------------------------------------
-#
-# Where a conversation of Hermes took place, in the form that our adapters give to the same chat.
-
-
 def convert_platform(name: str) -> Platform:
     """Return our platform; raise InvalidSource if the name is none."""
     return _PLATFORM_NAMES.get(name.lower()) or Platform(name)
 
 
 def convert_origin(origin: Mapping[str, Any]) -> SessionSource | None:
-    """Read a source as Hermes stores it; None for its own terminal and page. Raises InvalidSource."""
+    """Read a source as Hermes stores it, in the form that our adapters give to the same chat; raises InvalidSource.
+
+    None for its own terminal and page.
+    """
     name = as_text(origin.get("platform"))
     if name in OWN_SOURCES:
         return None
@@ -317,13 +307,10 @@ def _convert_chat_type(platform: Platform, chat_type: str) -> ChatType:
         return ChatType.GROUP
 
 
-# ---- routes --------------------------------------------------------------------------------------------------------
-#
-# Which chat is on which session: the table `gateway_routing`, and `sessions.json` for chats that are not in it.
-
-
 @dataclass(frozen=True, slots=True)
 class Route:
+    """Which session a chat is on."""
+
     session_id: str
     origin: dict[str, Any]
     is_suspended: bool  # the next message would start a new session
@@ -333,34 +320,29 @@ class Route:
 
 
 def read_routes(folder: HermesFolder, database: StateDatabase | None) -> dict[str, Route]:
-    """Read all routes by session key; like Hermes, the database wins."""
-    routes: dict[str, Route] = {}
+    """Read all routes by session key; like Hermes, the database wins over `sessions.json`."""
     path = folder.path / "sessions" / "sessions.json"
-    for key, entry in as_dict(folder.read_json(path, "Chats and their sessions")).items():
-        if not key.startswith("_"):
-            _add_route(folder, routes, key, entry, folder.make_name(path))
+    listed = as_dict(folder.read_json(path, "Chats and their sessions")).items()
+    entries = [(folder.make_name(path), key, as_dict(entry)) for key, entry in listed if not key.startswith("_")]
     if database is not None:
         try:
             for row in database.read_routes():
-                key = as_text(row["session_key"])
-                _add_route(folder, routes, key, parse_stored_json(row["entry_json"], None), database.name)
+                entry = as_dict(parse_stored_json(row["entry_json"], None))
+                entries.append((database.name, as_text(row["session_key"]), entry))
         except InvalidForeignDatabase as error:
             folder.report(database.name, error)
+    routes: dict[str, Route] = {}
+    for where, key, entry in entries:
+        session_id, override = as_id(entry.get("session_id")), as_dict(entry.get("model_override"))
+        if not session_id:
+            folder.report(f"{where}, {key}", "The entry names no session.")
+            continue
+        routes[key] = Route(
+            session_id=session_id,
+            origin=as_dict(entry.get("origin")),
+            is_suspended=bool(entry.get("suspended")),
+            model=as_text(override.get("model")),
+            provider=as_text(override.get("provider")),
+            last_prompt_tokens=as_count(entry.get("last_prompt_tokens")),
+        )
     return routes
-
-
-def _add_route(folder: HermesFolder, routes: dict[str, Route], key: str, entry: object, where: str) -> None:
-    data = as_dict(entry)
-    session_id = as_id(data.get("session_id"))
-    if not session_id:
-        folder.report(f"{where}, {key}", "The entry names no session.")
-        return
-    override = as_dict(data.get("model_override"))
-    routes[key] = Route(
-        session_id=session_id,
-        origin=as_dict(data.get("origin")),
-        is_suspended=bool(data.get("suspended")),
-        model=as_text(override.get("model")),
-        provider=as_text(override.get("provider")),
-        last_prompt_tokens=as_count(data.get("last_prompt_tokens")),
-    )

@@ -113,9 +113,6 @@ class _ObjectReader:
         return bool(more)
 
 
-# ---- transcripts ---------------------------------------------------------------------------------------------------
-
-
 def open_transcript(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record | ImportProblem]:
     """Read `<id>.jsonl`; a line that is damaged is a problem, and the rest is read."""
     try:
@@ -154,14 +151,9 @@ def open_snapshot(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record
         yield ImportProblem(where=name, what=describe_read_error(error, "The file"))
 
 
-# ---- files of the page ---------------------------------------------------------------------------------------------
-#
-# The files of Hermes' web page: `webui/sessions/<id>.json` and `projects.json`.
-
-
 @dataclass(slots=True)
 class WebuiSession:
-    """One file, without its messages."""
+    """One file of Hermes' web page, `webui/sessions/<id>.json`, without its messages."""
 
     path: Path
     name: str

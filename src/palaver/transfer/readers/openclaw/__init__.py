@@ -164,8 +164,6 @@ class AgentSessions:
         if self.database is not None:
             self.database.close()
 
-    # ---- the database ------------------------------------------------------------------------------------------------
-
     def _find_stored(self) -> None:
         path = self.folder / "agent" / "openclaw-agent.sqlite"
         if not path.is_file() or not is_plain(path):
@@ -188,8 +186,6 @@ class AgentSessions:
         if rows:
             what = f"Not imported: {format_count(len(rows), 'archived conversation')}, which OpenClaw has compressed."
             self.problems.append(ImportProblem(where=where, what=what))
-
-    # ---- files -------------------------------------------------------------------------------------------------------
 
     def _find_files(self) -> None:
         folder = self.folder / "sessions"

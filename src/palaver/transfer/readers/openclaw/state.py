@@ -120,9 +120,6 @@ def _read_database(
     return jobs, people
 
 
-# ---- jobs ------------------------------------------------------------------------------------------------------------
-
-
 def _convert_job(job_id: str, job: dict[str, Any]) -> ImportedJob | ImportProblem:
     payload, schedule = as_dict(job.get("payload")), as_dict(job.get("schedule"))
     name = read_title(job.get("name")) or f"OpenClaw job {job_id[:8]}"
@@ -183,9 +180,6 @@ def _read_targets(job: dict[str, Any]) -> tuple[str, ...]:
     return (target,)
 
 
-# ---- people ----------------------------------------------------------------------------------------------------------
-
-
 def _read_allow_files(folder: Path, problems: list[ImportProblem]) -> list[tuple[str, str]]:
     """Return the people whose pairing was accepted. Other files in this folder are secrets, and are not opened."""
     people = []
@@ -231,9 +225,6 @@ def _convert_accounts(people: list[tuple[str, str]]) -> Iterator[ImportedAccount
             yield ImportedAccount(platform=str(_PLATFORMS.get(channel, channel)), user_id=user_id)
 
 
-# ---- memories --------------------------------------------------------------------------------------------------------
-
-
 def _read_memories(folder: Path) -> Iterator[ImportedMemory | ImportProblem]:
     """Read the notes that the agent keeps for good; its daily notes are reported and left out."""
     for workspace in sorted(folder.glob("workspace*")):
@@ -257,9 +248,6 @@ def _read_notes(path: Path, name: str) -> Iterator[ImportedMemory | ImportProble
         yield ImportProblem(where=name, what=describe_read_error(error))
     else:
         yield from read_notes(text)
-
-
-# ---- where a session took place -------------------------------------------------------------------------------------
 
 
 def is_internal(key: str) -> bool:

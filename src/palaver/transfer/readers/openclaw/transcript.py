@@ -313,9 +313,6 @@ def _read_parts(content: object) -> tuple[str, list[ImportedFile]]:
     return join_paragraphs(*texts), files
 
 
-# ---- texts that OpenClaw has added to ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class SentText:
     """A message as a person wrote it."""
