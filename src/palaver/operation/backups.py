@@ -62,6 +62,11 @@ SECRET_FILES: Final = (config.FILE_NAME, settings_key.FILE_NAME, "secret")  # in
 UPLOAD_WAIT_SECONDS: Final = 2.0  # for the bytes of a file whose upload is just ending
 MAX_MANIFEST_BYTES: Final = 1_000_000
 _PART_SUFFIX: Final = ".part"
+LEASE_TIME: Final = timedelta(minutes=15)
+FIRST_WAIT_SECONDS: Final = 600.0
+MAX_WAIT_SECONDS: Final = 600.0  # between two looks at the clock; shorter than the lease
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,27 +356,20 @@ def _write_manifest(path: Path, manifest: BackupManifest) -> None:
         os.fsync(stream.fileno())
 
 
-# Makes backups of a SQLite store while a server runs, as often as the settings say, and deletes old ones.
-#
-# One process does it, by a lease. The newest backup in the folder says when the next one is due, whichever process or
-# person has made it. The work runs on a thread, in small steps: nothing waits for it. A new server waits a while
-# before its first backup, so that its start is quick, and one that is started for a moment makes none.
-
-LEASE_NAME: Final = "backup"
-LEASE_TIME: Final = timedelta(minutes=15)
-FIRST_WAIT_SECONDS: Final = 600.0
-MAX_WAIT_SECONDS: Final = 600.0  # between two looks at the clock; shorter than the lease
-
-log = logging.getLogger(__name__)
-
-
 class BackupScheduler:
+    """Makes backups of a SQLite store while a server runs, as often as the settings say, and deletes old ones.
+
+    One process does it, by a lease. The newest backup in the folder says when the next one is due, whichever process
+    or person has made it. The work runs on a thread, in small steps: nothing waits for it. A new server waits a while
+    before its first backup, so that its start is quick, and one that is started for a moment makes none.
+    """
+
     def __init__(self, store: SessionStore, database: Path, home: Path, rules: BackupRules) -> None:
         self._store = store
         self._database = database
         self._home = home
         self._rules = rules
-        self._lease = NamedLease(store.engine, store.clock, LEASE_NAME, LEASE_TIME)
+        self._lease = NamedLease(store.engine, store.clock, "backup", LEASE_TIME)
         self._stop = threading.Event()
 
     async def run(self, first_wait: float = FIRST_WAIT_SECONDS) -> None:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 MAX_CHECK_SECONDS: Final = 45.0
 REUSE_SECONDS: Final = 3.0  # several tabs get the same report
 _MAX_OUTPUT_BYTES: Final = 1_000_000
+LEVELS: Final = ("debug", "info", "warning", "error", "critical")
+MAX_PAGE_RECORDS: Final = 500
+MAX_TEXT_CHARS: Final = 200
+_CURSOR = re.compile(r"([0-9a-f]{8})\.([0-9]{1,15})")
 
 log = logging.getLogger(__name__)
 
@@ -102,12 +106,6 @@ def _parse_findings(output: bytes) -> Sequence[Finding]:
 
 def _make_failure(code: FindingCode, **facts: object) -> Finding:
     return make_problem(code, command=format_command("doctor"), **facts)
-
-
-LEVELS: Final = ("debug", "info", "warning", "error", "critical")
-MAX_PAGE_RECORDS: Final = 500
-MAX_TEXT_CHARS: Final = 200
-_CURSOR = re.compile(r"([0-9a-f]{8})\.([0-9]{1,15})")
 
 
 @dataclass(frozen=True, slots=True)

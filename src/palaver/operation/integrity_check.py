@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
 
 
+SESSIONS_PER_READ: Final = 500
+FILES_PER_READ: Final = 500
+MAX_LISTED: Final = 20  # problems that are named; all are counted
+UPLOAD_SECONDS: Final = 60  # an attachment is recorded just before its bytes are in place
+
+
 def find_engine_problems(engine: Engine) -> list[str]:
     """Check a SQLite file completely, or that a server answers; return what is wrong."""
     if isinstance(engine, SqliteEngine):
@@ -42,12 +48,6 @@ def find_schema_problems(engine: Engine) -> list[str]:
     expected = list_expected_names(migrate.load_migrations(dialect).values())
     missing = expected - engine.run(Read(invariants.list_schema_names))
     return [describe_missing_names(missing).rstrip(".")] if missing else []
-
-
-SESSIONS_PER_READ: Final = 500
-FILES_PER_READ: Final = 500
-MAX_LISTED: Final = 20  # problems that are named; all are counted
-UPLOAD_SECONDS: Final = 60  # an attachment is recorded just before its bytes are in place
 
 
 @dataclass(slots=True)
@@ -140,11 +140,6 @@ def _find_file_problem(path: Path, size: int) -> str | None:
     return None if found == size else f"its file {path} has {found} bytes instead of {size}"
 
 
-# Repairs a store where its logs know the truth: one conversation at a time, each in a transaction of its own.
-#
-# The store may be in use, and the repair may be killed: what is repaired stays so, and the next repair goes on.
-
-
 def list_problems(store: SessionStore) -> tuple[list[str], list[str]]:
     """Return what a repair would solve, and what it would leave, as sentences without a period."""
     repairable: list[str] = []
@@ -155,7 +150,11 @@ def list_problems(store: SessionStore) -> tuple[list[str], list[str]]:
 
 
 def repair_store(store: SessionStore) -> Iterator[str]:
-    """Repair what can be repaired; yield what was changed, as sentences without a period."""
+    """Repair a store where its logs know the truth; yield what was changed, as sentences without a period.
+
+    Each conversation is repaired in a transaction of its own. The store may be in use, and the repair may be killed:
+    what is repaired stays so, and the next repair goes on.
+    """
     seen: set[int] = set()
     for wrong in iterate_wrong_sessions(store.engine):
         if wrong.is_repairable and wrong.no not in seen:

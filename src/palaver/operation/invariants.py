@@ -152,11 +152,6 @@ def list_schema_names(tx: Transaction) -> set[str]:
     return {name for (name,) in rows}
 
 
-# Repairs of what is derived: the row of a session and the marks in its log, computed again from the log and the usage.
-#
-# Always true: no message and no other entry of a log is added, changed or removed, and a log with a hole is left
-# alone.
-
 _COLUMNS: Final = (
     *("last_seq", "message_count", "last_message_at", "preview", "indexed_seq", "unindexed"),
     *TOKEN_COUNTERS,
@@ -169,6 +164,7 @@ _NAMES: Final = {
     "indexed_seq": "position of the search index",
     "unindexed": "whether the search index is behind",
 }
+_REASON: Final = "It was open when the backup was made that has been restored."
 _COUNT_EVENTS: Final = """SELECT COUNT(*), COALESCE(MIN(seq), 0), COALESCE(MAX(seq), 0),
     COALESCE(SUM(CASE WHEN kind = 'message' AND hidden_by IS NULL THEN 1 ELSE 0 END), 0),
     COALESCE(MAX(CASE WHEN kind = 'message' THEN seq ELSE 0 END), 0) FROM event WHERE session_no = $1"""
@@ -185,7 +181,11 @@ _MARK_NEAR_HIDDEN: Final = """UPDATE event SET is_near_hidden = 1 WHERE session_
 
 
 def repair_session(tx: Transaction, session_no: int) -> list[str]:
-    """Compute again what is derived of one session, and return what was changed, as sentences without a period."""
+    """Compute again what is derived of one session: its row and the marks in its log, from the log and the usage.
+
+    Returns what was changed, as sentences without a period. Always true: no message and no other entry of a log is
+    added, changed or removed, and a log with a hole is left alone.
+    """
     row = tx.fetch_one(
         f"SELECT id, {', '.join(_COLUMNS)} FROM session WHERE no = $1 AND is_deleted = 0 {tx.for_update}", session_no
     )
@@ -234,19 +234,15 @@ def _compute_usage(tx: Transaction, session_no: int, stored: dict[str, object]) 
     }
 
 
-# Work that was open when a backup was made: after a restore, it is unknown what became of it since.
-
-REASON: Final = "It was open when the backup was made that has been restored."
-
-
 def close_open_work(tx: Transaction, now: int) -> None:
-    """End what would otherwise be answered or sent a second time; people decide whether to repeat it.
+    """End what was open when a backup was made; after a restore, it is unknown what became of it since.
 
+    Nothing is answered or sent a second time; people decide whether to repeat it.
     Queued turns are interrupted. Running ones are left to the recovery at the next start, as if a tool had acted: what
     was answered so far is kept, and they are not run again. Deliveries become uncertain. Notifications to browsers are
     not sent.
     """
-    tx.execute("UPDATE turn SET state = 'interrupted', ended_at = $1, error = $2 WHERE state = 'queued'", now, REASON)
+    tx.execute("UPDATE turn SET state = 'interrupted', ended_at = $1, error = $2 WHERE state = 'queued'", now, _REASON)
     tx.execute("UPDATE turn SET has_side_effects = 1, lease_until = 0 WHERE state = 'running'")
     tx.execute("DELETE FROM push_message")
     tx.execute(
@@ -257,5 +253,5 @@ def close_open_work(tx: Transaction, now: int) -> None:
         "UPDATE delivery SET state = 'uncertain', due_at = NULL, lease_owner = NULL, lease_until = NULL,"
         " ended_at = $1, error = $2 WHERE state IN ('pending', 'sending')",
         now,
-        REASON,
+        _REASON,
     )

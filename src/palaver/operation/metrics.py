@@ -1,7 +1,4 @@
-"""Reads from the store what ended since the last reading, for the metrics endpoint.
-
-It reads a few seconds behind the present, so that it does not miss what is being committed right now.
-"""
+"""What monitoring asks a server: what ended since it last asked, whether requests can be served, what is new in it."""
 
 from __future__ import annotations
 
@@ -30,10 +27,19 @@ if TYPE_CHECKING:
 __all__ = ["MetricsReader", "MetricsSnapshot"]
 
 READ_DELAY = timedelta(seconds=2)
+MAX_WAIT_SECONDS: Final = 3.0
+MAX_TURN_WAIT_SECONDS: Final = 120
+MAX_NOTES_CHARS: Final = 200_000
+_PACKAGE = Path(__file__).parents[1]
+_FILES: Final = (_PACKAGE / "CHANGELOG.md", _PACKAGE.parents[1] / "CHANGELOG.md")  # in a wheel, in a checkout
+_HEADING = re.compile(r"^## \[?v?([^\]\s]+)\]?.*$", re.MULTILINE)
 
 
 class MetricsReader:
-    """Remembers up to which time everything was counted."""
+    """Remembers up to which time everything was counted.
+
+    It reads a few seconds behind the present, so that it does not miss what is being committed right now.
+    """
 
     def __init__(self, store: SessionStore, get_budget_rules: Callable[[], BudgetRules]) -> None:
         self._store = store
@@ -57,14 +63,6 @@ class MetricsReader:
         return to_micros(self._store.clock.now() - READ_DELAY)
 
 
-# Whether a server can serve requests now, and what limits it: for `/readyz`, monitoring and `palaver doctor`.
-#
-# Always true: the answer comes within `MAX_WAIT_SECONDS`, whatever the database does.
-
-MAX_WAIT_SECONDS: Final = 3.0
-MAX_TURN_WAIT_SECONDS: Final = 120
-
-
 def find_wait_minutes(tx: Transaction, now: int) -> int:
     """Return for how many minutes a message has waited for the agent; 0 while that is not too long."""
     wait = turn_leases.find_longest_wait(tx, now)
@@ -72,7 +70,10 @@ def find_wait_minutes(tx: Transaction, now: int) -> int:
 
 
 async def find_problems(store: SessionStore) -> Sequence[ReadinessProblem]:
-    """Return what keeps the database and the agent from working; raise `StoreError` if nothing can be read."""
+    """Return what keeps the database and the agent from working; raise `StoreError` if nothing can be read.
+
+    For `/readyz` and monitoring. Always true: the answer comes within `MAX_WAIT_SECONDS`, whatever the database does.
+    """
     now = to_micros(store.clock.now())
     try:
         async with asyncio.timeout(MAX_WAIT_SECONDS):
@@ -85,14 +86,6 @@ async def find_problems(store: SessionStore) -> Sequence[ReadinessProblem]:
         text = f"A message has been waiting for the agent for {minutes} minutes: no server takes it, or all are busy."
         problems.append(ReadinessProblem("turns_waiting", text, is_blocking=False))
     return problems
-
-
-# What is new in the running version: its section of CHANGELOG.md, which is part of the wheel.
-
-MAX_NOTES_CHARS: Final = 200_000
-_PACKAGE = Path(__file__).parents[1]
-_FILES: Final = (_PACKAGE / "CHANGELOG.md", _PACKAGE.parents[1] / "CHANGELOG.md")  # in a wheel, in a checkout
-_HEADING = re.compile(r"^## \[?v?([^\]\s]+)\]?.*$", re.MULTILINE)
 
 
 @lru_cache(maxsize=1)

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+ROWS_PER_DELETE: Final = 5000
+FIRST_BATCH_ROWS: Final = 200
+
+
 def remove_password(url: str) -> str:
     """Return a database URL without its password, also where it is a parameter."""
     parts = urlsplit(url)
@@ -46,10 +50,6 @@ def format_dump_advice(url: str, home: Path) -> str:
         f"pg_restore --clean --if-exists --no-owner --dbname={address} palaver.dump\n"
         "See docs/guides/backup.md."
     )
-
-
-ROWS_PER_DELETE: Final = 5000
-FIRST_BATCH_ROWS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)

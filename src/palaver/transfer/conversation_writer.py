@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 ROWS_PER_STEP: Final = 250
 CHARS_PER_STEP: Final = 500_000
+_COUNTER_COLUMNS: Final = (
+    *("message_count", "tool_call_count", "auto_title", "last_message_at", "last_human_at", "compaction_seq"),
+)
 _MAX_MODEL_CHARS: Final = 200
 _MAX_SHOWN_CHARS: Final = 80  # of an id or a title, in a report
 
@@ -115,11 +118,7 @@ class ConversationWriter:
     def resume(self, item: ImportedItem, session_no: int | None) -> None:
         """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
         if not self._run.is_dry_run and (session_no is None or not self._matches(item)):
-
-            def drop(tx: Transaction, _batch: Batch) -> None:
-                imports.remove(tx, self._key, item.session_id)
-
-            self._queue.add(drop)
+            self._queue.add(lambda tx, _batch: imports.remove(tx, self._key, item.session_id))
             self.write()
             return
         self._session_id = item.session_id  # type: ignore[assignment]
@@ -201,8 +200,7 @@ class ConversationWriter:
         """Count an entry that is stored already, or that a dry run only reads."""
         rows, problem = self._log.add(entry)
         if self._run.is_dry_run:
-            if problem is not None:
-                self._report_problem(problem)
+            self._report_problem(problem)
             self._rows = []
             return
         self._rows = [row for row in (*self._rows, *rows) if row.seq > last_seq]
@@ -214,8 +212,7 @@ class ConversationWriter:
         if isinstance(entry, ImportedMessage) and entry.files:
             parts = [self._store_file(file, number) for number, file in enumerate(entry.files)]
         rows, problem = self._log.add(entry, parts, person_id, author)
-        if problem is not None:
-            self._report_problem(problem)
+        self._report_problem(problem)
         self._rows += rows
         self._chars += sum(row.size for row in rows)
         if len(self._rows) >= ROWS_PER_STEP or self._chars >= CHARS_PER_STEP:
@@ -252,8 +249,9 @@ class ConversationWriter:
         self._file_ids.append(attachment.id)
         return attachment.to_part()
 
-    def _report_problem(self, what: str) -> None:
-        self._run.report.add_problem(ImportProblem(where=describe_conversation(self._conversation), what=what))
+    def _report_problem(self, what: str | None) -> None:
+        if what is not None:
+            self._run.report.add_problem(ImportProblem(where=describe_conversation(self._conversation), what=what))
 
     def _get_place(self) -> Place:
         if self._place is None:
@@ -346,16 +344,8 @@ class ConversationWriter:
 
     def _make_counters(self, active_at: int) -> dict[str, Any]:
         counters = self._log.counters
-        return {
-            "active_at": active_at,
-            "message_count": counters.message_count,
-            "tool_call_count": counters.tool_call_count,
-            "preview": self._log.preview if counters.message_count else "",
-            "auto_title": counters.auto_title,
-            "last_message_at": counters.last_message_at,
-            "last_human_at": counters.last_human_at,
-            "compaction_seq": counters.compaction_seq,
-        }
+        columns: dict[str, Any] = {name: getattr(counters, name) for name in _COUNTER_COLUMNS}
+        return columns | {"active_at": active_at, "preview": self._log.preview if counters.message_count else ""}
 
     def _make_growth_counters(self) -> dict[str, Any]:
         columns = self._make_counters(self._find_active_at())
@@ -384,8 +374,9 @@ class ConversationWriter:
         import_rows.update_session(tx, no, {**columns, **references})
         self._record_usage(tx)
         if conversation.model is not None:  # after the usage, which names a model, too
-            model, provider = clean_model_name(conversation.model), clean_model_name(conversation.provider)
-            import_rows.update_session(tx, no, {"model": model, "provider": provider})
+            names = {"model": conversation.model, "provider": conversation.provider}
+            stored = {key: name and make_storable(name[:_MAX_MODEL_CHARS]) for key, name in names.items()}
+            import_rows.update_session(tx, no, stored)
         if (title := clean_imported_title(conversation.title)) is not None:
             import_rows.set_free_title(tx, no, title, batch.report)
         for person_id in sorted({*self._author_ids, *([place.person_id] if place.person_id else [])}):
@@ -460,15 +451,8 @@ def check_settings(run: ImportRun, conversation: ImportedConversation) -> dict[s
 
 def describe_conversation(conversation: ImportedConversation) -> str:
     """Name a conversation in a report."""
-    title = conversation.title
-    return f"Conversation {conversation.origin_id[:_MAX_SHOWN_CHARS]!r}" + (
-        f" ({title[:_MAX_SHOWN_CHARS]!r})" if title else ""
-    )
-
-
-def clean_model_name(name: str | None) -> str | None:
-    """Return the name of a model or provider as it can be stored."""
-    return None if name is None else make_storable(name[:_MAX_MODEL_CHARS])
+    title = f" ({conversation.title[:_MAX_SHOWN_CHARS]!r})" if conversation.title else ""
+    return f"Conversation {conversation.origin_id[:_MAX_SHOWN_CHARS]!r}{title}"
 
 
 def clean_imported_title(title: str | None) -> str | None:

@@ -154,15 +154,12 @@ class ImportRun:
         self.config = self.store.config
 
 
-# Collects the steps of an import and runs many of them in one transaction.
-#
-# Transactions stay small, so that people who write meanwhile hardly wait, and there are few of them, because each has
-# to reach the disk. A step may run again (after a conflict with another process): what it finds out belongs to the
-# batch, and counts only once the batch is stored.
-
-
 class Batch:
-    """The findings of the steps of one transaction."""
+    """The findings of the steps of one transaction.
+
+    A step may run again (after a conflict with another process): what it finds out counts only once the batch is
+    stored.
+    """
 
     def __init__(self, known: dict[tuple[str, object], Any]) -> None:
         self._known = known
@@ -187,13 +184,14 @@ class Batch:
         self.found[kind, key] = value
 
 
-Step = Callable[["Transaction", Batch], None]
+Step = Callable[["Transaction", Batch], object]
 
 
 class WriteQueue:
-    """Runs steps in order, many in each transaction.
+    """Runs the steps of an import in order, many in each transaction.
 
-    `check` is called at the beginning of each transaction: it raises if nothing may be written any more.
+    Transactions stay small, so that people who write meanwhile hardly wait, and there are few of them, because each
+    has to reach the disk. `check` is called at the beginning of each: it raises if nothing may be written any more.
     """
 
     def __init__(

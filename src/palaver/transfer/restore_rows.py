@@ -11,7 +11,6 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
-from palaver.core.ids import PersonId
 from palaver.core.source import Platform, decode_source
 from palaver.core.text import make_name_key
 from palaver.core.titles import clean_title
@@ -173,12 +172,6 @@ def _read_account(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[
     return decode_columns(people.IDENTITY_EXPORT.fields, record), sender_ids
 
 
-def find_owner(tx: Transaction, batch: Batch, file_id: str) -> PersonId | None:
-    """Return who owns here what belongs to a person of the file: they may have linked their accounts since."""
-    person_id = batch.get(PERSON, file_id)
-    return None if person_id is None else people.find_survivor(tx, PersonId(person_id)) or PersonId(person_id)
-
-
 def make_step(record: Record, audiences: AudienceDirectory) -> Step:
     """Return the step that adds the row of a record, unless it is here already."""
     exported = EXPORTED_TABLES[record["type"]]
@@ -197,15 +190,15 @@ def make_step(record: Record, audiences: AudienceDirectory) -> Step:
         if ref is not None:
             values["audience_no"] = audiences.resolve(tx, batch, ref)
         if file_person is not None:
-            values["person_id"] = find_owner(tx, batch, file_person)
-            if values["person_id"] is None:
+            person_id = batch.get(PERSON, file_person)
+            if person_id is None:
                 return
+            values["person_id"] = people.find_survivor(tx, person_id) or person_id  # they may have linked accounts
         if exported.table in _PREPARE:
             _PREPARE[exported.table](tx, batch, values)
-        same = {name: values[name] for name in exported.unique}
-        is_here = has_row(tx, exported.table, exported.key, values[exported.key]) or (
-            bool(same) and find_value(tx, exported.table, "1", same) is not None
-        )
+        unique = [names for names in ((exported.key,), exported.unique) if names]
+        same = ({name: values[name] for name in names} for names in unique)
+        is_here = any(find_value(tx, exported.table, "1", keys) is not None for keys in same)
         is_new = not is_here and insert_row_if_new(tx, exported.table, values)
         batch.report.count(exported.report_kind if is_new else "unchanged")
         finish(tx, batch, values, is_new)
@@ -216,14 +209,6 @@ def make_step(record: Record, audiences: AudienceDirectory) -> Step:
 def _clean_name(columns: Columns) -> None:
     columns["name"] = clean_title(columns["name"])
     columns["name_key"] = columns["name"].casefold()
-
-
-def _clean_prompt(columns: Columns) -> None:
-    columns |= saved_prompts.clean_fields({name: columns[name] for name in PROMPT_FIELDS})
-
-
-def _add_text_key(columns: Columns) -> None:
-    columns["text_key"] = build_memory_key(columns["text"])
 
 
 def _check_job(columns: Columns) -> None:
@@ -240,18 +225,15 @@ def _check_job(columns: Columns) -> None:
         raise InvalidRecord("targets and toolsets are lists", key="targets")
 
 
-def _check_home_channel(columns: Columns) -> None:
-    Platform(columns["platform"])
-    decode_source(columns["source"])
-
-
 _CHECKS: Final[Mapping[str, Callable[[Columns], object]]] = {
     "project": _clean_name,
-    "saved_prompt": _clean_prompt,
-    "memory": _add_text_key,
+    "saved_prompt": lambda columns: columns.update(
+        saved_prompts.clean_fields({name: columns[name] for name in PROMPT_FIELDS})
+    ),
+    "memory": lambda columns: columns.update(text_key=build_memory_key(columns["text"])),
     "job": _check_job,
     "lane": lambda columns: decode_source(columns["source"]),
-    "home_channel": _check_home_channel,
+    "home_channel": lambda columns: (Platform(columns["platform"]), decode_source(columns["source"])),
 }
 
 
@@ -267,14 +249,12 @@ def _prepare_job(tx: Transaction, _batch: Batch, values: Columns) -> None:
     values["name_key"] = make_name_key(values["name"])
 
 
-def _prepare_home_channel(_tx: Transaction, batch: Batch, values: Columns) -> None:
-    values["set_by"] = values["set_by"] and batch.get(PERSON, values["set_by"])
-
-
 _PREPARE: Final[Mapping[str, Callable[[Transaction, Batch, Columns], None]]] = {
     "memory": _prepare_memory,
     "job": _prepare_job,
-    "home_channel": _prepare_home_channel,
+    "home_channel": lambda _tx, batch, values: values.update(
+        set_by=values["set_by"] and batch.get(PERSON, values["set_by"])
+    ),
 }
 
 

@@ -38,6 +38,9 @@ MAX_BACKUP_AGE: Final = timedelta(days=7)
 MAX_CHECKED_FILES: Final = 2000
 _PRIVATE_FILES: Final = ("config.yaml", "install.secret", "*.db", "*.db-wal", "*.key", "*.secret")
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_CHECK_ADDRESS: Final = "Check `database_url` in config.yaml, and that the file or server can be reached."
+PROBE_SECONDS: Final = 20.0
+_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.UNRESPONSIVE})
 
 
 def check_home(home: Path) -> Iterator[Finding]:
@@ -119,9 +122,6 @@ def _format_bytes(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
-_CHECK_ADDRESS: Final = "Check `database_url` in config.yaml, and that the file or server can be reached."
-
-
 def check_database(url: str, commands: FixCommands) -> tuple[bool, list[Finding]]:
     """Return whether a database can be opened without changing it, and what was found."""
     path = get_sqlite_path(url)
@@ -172,10 +172,6 @@ def check_everything(store: SessionStore, attachments: Path, commands: FixComman
                 problems="; ".join(result.problems[:3]),
                 command=commands.format("doctor --repair" if result.is_repairable else "restore BACKUP"),
             )
-
-
-PROBE_SECONDS: Final = 20.0
-_BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.UNRESPONSIVE})
 
 
 def check_accounts(

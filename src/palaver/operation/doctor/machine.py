@@ -66,6 +66,9 @@ _BWRAP_SECONDS: Final = 5.0
 _READER_SECONDS: Final = 20.0
 _LANDLOCK_CREATE_RULESET: Final = 444  # the same number on every architecture
 _LANDLOCK_VERSION_FLAG: Final = 1
+MODEL_SECONDS: Final = 45.0
+MAX_ANSWER_TOKENS: Final = 200  # some models think before they write
+_QUESTION: Final = "Answer with the word: ready"
 
 
 def check_versions() -> Iterator[Finding]:
@@ -210,13 +213,6 @@ def _get_landlock_version() -> int:
     return int(ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION_FLAG))
 
 
-# The model: one real question to it, as small as possible, paid for like any other.
-
-MODEL_SECONDS: Final = 45.0
-MAX_ANSWER_TOKENS: Final = 200  # some models think before they write
-_QUESTION: Final = "Answer with the word: ready"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorWork:
     """The call of the doctor, for the budgets: it belongs to the owner and to no conversation."""
@@ -234,7 +230,7 @@ class DoctorWork:
 def check_model(
     store: SessionStore | None, settings: Settings, environ: Mapping[str, str], *, can_skip_budgets: bool = False
 ) -> Finding:
-    """Ask the configured model one question. Without a store, only if the budgets don't matter."""
+    """Ask the configured model one small question, paid for like any other. Without a store, budgets can't matter."""
     try:
         agent = choose_agent(settings.agent, environ)
     except PalaverError as error:

@@ -1,4 +1,4 @@
-"""Reading the files of an export: from a zip file, from a folder, or a single file.
+"""Reading the files of an export, from a zip file, from a folder, or a single file; and large JSON lists in them.
 
 Nothing is extracted to a path: names inside a zip file are only looked up. What is read from a zip file is bounded by
 the size that the file itself declares, and by limits here, so that a crafted one cannot fill memory or disk.
@@ -36,6 +36,17 @@ _CHUNKS_PER_SPACE_CHECK: Final = 64
 _SQLITE_HEADER: Final = b"SQLite format 3\x00"
 _ZIP_ERRORS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 
+MAX_ITEM_BYTES: Final = 64_000_000
+BUFFER_BYTES: Final = 4_194_304  # in which items are parsed while they are looked for
+_MAX_UNPARSED_ITEMS: Final = 10_000  # that are found by their brackets before the parser is tried again
+_MAX_GAP_BYTES: Final = 80  # how much of an unexpected text between two items is kept
+# Everything up to the next bracket that is not in a string, or to the beginning of a string that ends in a later chunk.
+_UP_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(["\[\]{}])', re.DOTALL)
+_REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_GAP = re.compile(r"[ \t\r\n]*+(,?)[ \t\r\n]*+(?=[\[{])")
+_BOM: Final = b"\xef\xbb\xbf"
+_WHITE_SPACE: Final = b" \t\r\n"
+
 
 class DamagedFile(InvalidImport):
     """A file of the export cannot be read; the message says why."""
@@ -43,20 +54,6 @@ class DamagedFile(InvalidImport):
 
 class Closable(Protocol):
     def close(self) -> None: ...
-
-
-class ExportFiles(Closable, Protocol):
-    """The files of an export, by their names inside it (`/` separates folders)."""
-
-    names: list[str]
-
-    def read_chunks(self, name: str) -> Iterator[bytes]:
-        """Read a file; raise DamagedFile if that is impossible."""
-        ...
-
-    def open_file(self, name: str) -> BinaryIO:
-        """Open a file in which any place can be read; raise DamagedFile if that is impossible."""
-        ...
 
 
 @contextmanager
@@ -72,110 +69,105 @@ def close_on_error(opened: Closable) -> Iterator[None]:
 def open_export(path: Path, *, how_to_get: str) -> ExportFiles:
     """Open an export; raise InvalidImport, with `how_to_get` (a sentence), if it is none."""
     try:
-        if path.is_dir():
-            return _Files(path, how_to_get)
-        if not path.is_file():
+        if not path.is_dir() and not path.is_file():
             raise InvalidImport(f"There is no file or folder {path}. {how_to_get}", path=str(path))
-        if zipfile.is_zipfile(path):
-            return _ZipFile(path, how_to_get)
-        with path.open("rb") as file:
-            if file.read(2) == b"PK":
-                raise InvalidImport(
-                    f"{path.name} is a damaged zip file: it was not downloaded completely. Download it again.",
-                    path=str(path),
-                )
-        return _Files(path, how_to_get)
+        return ExportFiles(path, how_to_get)
     except OSError as error:
         raise InvalidImport(f"{path} cannot be read: {error.strerror or error}.", path=str(path)) from error
 
 
-class _ZipFile:
+class ExportFiles:
+    """The files of an export, by their names inside it (`/` separates folders).
+
+    An export is a zip file, a single file, or a folder; zip files directly in a folder are read as if they were
+    unpacked there: some exports come as several.
+    """
+
     def __init__(self, path: Path, how_to_get: str) -> None:
+        self._how_to_get = how_to_get
+        self._zips: list[zipfile.ZipFile] = []
+        self._files: dict[str, Path | tuple[zipfile.ZipFile, zipfile.ZipInfo]] = {}
+        with close_on_error(self):
+            if path.is_dir():
+                self._add_folder(path)
+            elif zipfile.is_zipfile(path):
+                self._add_zip(path, "")
+            else:
+                with path.open("rb") as file:
+                    if file.read(2) == b"PK":
+                        problem = "is a damaged zip file: it was not downloaded completely. Download it again."
+                        raise InvalidImport(f"{path.name} {problem}", path=str(path))
+                self._files[path.name] = path
+        self.names = list(self._files)
+
+    def _add_folder(self, path: Path) -> None:
+        for folder, subfolders, file_names in os.walk(path):
+            subfolders.sort()
+            for file in (Path(folder, name) for name in sorted(file_names)):
+                if file.is_symlink() or not file.is_file():  # a link may lead out of the folder
+                    continue
+                if file.parent == path and file.suffix.lower() == ".zip" and zipfile.is_zipfile(file):
+                    self._add_zip(file, f"{file.name}/")
+                else:
+                    self._files[file.relative_to(path).as_posix()] = file
+            _check_count(len(self._files), str(path), path)
+
+    def _add_zip(self, path: Path, prefix: str) -> None:
         try:
-            self._zip = zipfile.ZipFile(path)
+            archive = zipfile.ZipFile(path)
         except _ZIP_ERRORS as error:
             raise InvalidImport(
-                f"{path.name} is a damaged zip file ({error}). Download it again. {how_to_get}", path=str(path)
+                f"{path.name} is a damaged zip file ({error}). Download it again. {self._how_to_get}", path=str(path)
             ) from error
-        if len(self._zip.filelist) > MAX_FILES:
-            self._zip.close()
-            raise InvalidImport(f"{path.name} has more than {MAX_FILES:,} files: this is no export.", path=str(path))
-        self._members = {info.filename: info for info in self._zip.filelist if not info.is_dir()}
-        self.names = list(self._members)
+        self._zips.append(archive)
+        _check_count(len(archive.filelist), path.name, path)
+        self._files |= {prefix + info.filename: (archive, info) for info in archive.filelist if not info.is_dir()}
 
     def read_chunks(self, name: str) -> Iterator[bytes]:
-        info = self._members[name]
-        if info.flag_bits & 1:
-            raise DamagedFile("It is encrypted with a password. Make an export without one.")
-        ratio = info.file_size / max(info.compress_size, 1)
-        if info.file_size > MIN_SUSPICIOUS_BYTES and ratio > MAX_COMPRESSION_RATIO:
-            raise DamagedFile(f"It claims to grow to {ratio:,.0f} times its size, as no real export does.")
-        try:
-            with self._zip.open(info) as file:
-                while chunk := file.read(CHUNK_BYTES):
-                    yield chunk
-        except _ZIP_ERRORS as error:
-            raise DamagedFile(f"It is damaged in the zip file: {error}.") from error
+        """Read a file; raise DamagedFile if that is impossible."""
+        file = self._files[name]
+        return read_path(file) if isinstance(file, Path) else _read_member(*file)
 
     def open_file(self, name: str) -> BinaryIO:
-        """Copy a file to a temporary one, because only that can be read at any place."""
-        size = self._members[name].file_size
+        """Open a file in which any place can be read; raise DamagedFile if that is impossible.
+
+        Of one in a zip file, that is a copy in a temporary file.
+        """
+        source = self._files[name]
+        if isinstance(source, Path):
+            return _open_path(source)
+        size = source[1].file_size
         _check_size(size)
         file = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_MAX_SPOOLED_BYTES))  # noqa: SIM115
         with close_on_error(file):
-            for number, chunk in enumerate(self.read_chunks(name), 1):
+            for number, chunk in enumerate(_read_member(*source), 1):
                 file.write(chunk)
                 if number % _CHUNKS_PER_SPACE_CHECK == 0:  # others may write there, too
                     _check_size(size - file.tell())
         return file
 
     def close(self) -> None:
-        self._zip.close()
-
-
-class _Files:
-    """A single file; or a folder, and the zip files directly in it: some exports come as several."""
-
-    def __init__(self, path: Path, how_to_get: str) -> None:
-        self._path = path
-        self._zips: dict[str, _ZipFile] = {}
-        self._files: dict[str, Path] = {} if path.is_dir() else {path.name: path}
-        self.names = list(self._files)
-        for folder, subfolders, file_names in os.walk(path):
-            subfolders.sort()
-            for file_name in sorted(file_names):
-                file = Path(folder, file_name)
-                if not file.is_symlink() and file.is_file():  # a link may lead out of the folder
-                    self._add_file(file, how_to_get)
-            if len(self.names) > MAX_FILES:
-                self.close()
-                raise InvalidImport(f"{path} has more than {MAX_FILES:,} files: this is no export.", path=str(path))
-
-    def _add_file(self, file: Path, how_to_get: str) -> None:
-        name = file.relative_to(self._path).as_posix()
-        if "/" not in name and file.suffix.lower() == ".zip" and zipfile.is_zipfile(file):
-            archive = _ZipFile(file, how_to_get)
-            self._zips[name] = archive
-            self.names += (f"{name}/{member}" for member in archive.names)
-        else:
-            self._files[name] = file
-            self.names.append(name)
-
-    def read_chunks(self, name: str) -> Iterator[bytes]:
-        if path := self._files.get(name):
-            return read_path(path)
-        zip_name, _, member = name.partition("/")
-        return self._zips[zip_name].read_chunks(member)
-
-    def open_file(self, name: str) -> BinaryIO:
-        if path := self._files.get(name):
-            return _open_path(path)
-        zip_name, _, member = name.partition("/")
-        return self._zips[zip_name].open_file(member)
-
-    def close(self) -> None:
-        for archive in self._zips.values():
+        for archive in self._zips:
             archive.close()
+
+
+def _check_count(count: int, name: str, path: Path) -> None:
+    if count > MAX_FILES:
+        raise InvalidImport(f"{name} has more than {MAX_FILES:,} files: this is no export.", path=str(path))
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    if info.flag_bits & 1:
+        raise DamagedFile("It is encrypted with a password. Make an export without one.")
+    ratio = info.file_size / max(info.compress_size, 1)
+    if info.file_size > MIN_SUSPICIOUS_BYTES and ratio > MAX_COMPRESSION_RATIO:
+        raise DamagedFile(f"It claims to grow to {ratio:,.0f} times its size, as no real export does.")
+    try:
+        with archive.open(info) as file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+    except _ZIP_ERRORS as error:
+        raise DamagedFile(f"It is damaged in the zip file: {error}.") from error
 
 
 def read_small_file(files: ExportFiles, name: str, max_bytes: int) -> bytes:
@@ -228,26 +220,6 @@ def _open_path(path: Path) -> BinaryIO:
         raise DamagedFile(f"It cannot be read: {error.strerror or error}.") from error
 
 
-# Reading a large JSON list item by item.
-#
-# The list is never in memory: its items are found in one pass, in time that grows with the size of the file, and an
-# item is parsed when it is needed. Memory is bounded by the largest item. Where the parser of JSON can follow, it
-# finds the end of an item; an item that is damaged, or does not fit into the buffer, ends where its brackets do.
-
-
-MAX_ITEM_BYTES: Final = 64_000_000
-BUFFER_BYTES: Final = 4_194_304  # in which items are parsed while they are looked for
-_MAX_UNPARSED_ITEMS: Final = 10_000  # that are found by their brackets before the parser is tried again
-_MAX_GAP_BYTES: Final = 80  # how much of an unexpected text between two items is kept
-
-# Everything up to the next bracket that is not in a string, or to the beginning of a string that ends in a later chunk.
-_UP_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(["\[\]{}])', re.DOTALL)
-_REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_GAP = re.compile(r"[ \t\r\n]*+(,?)[ \t\r\n]*+(?=[\[{])")
-_BOM: Final = b"\xef\xbb\xbf"
-_WHITE_SPACE: Final = b" \t\r\n"
-
-
 @dataclass(frozen=True, slots=True)
 class ItemSpan:
     number: int  # the first item has number 1
@@ -271,61 +243,46 @@ class ItemFinder:
     """Finds the objects and lists in a JSON list; the chunks start right after its bracket, or after an item."""
 
     def __init__(self, number: int = 0) -> None:
-        self._depth = 1  # inside the list, between its items
         self._number = number  # of the last item
-        self._start = 0  # of the current item
-        self._gap = b""  # what is between two items
+        self._gap = b""  # the text between two items
         self._in_string = False
         self._is_escaped = False  # the next character of the string is escaped
-        self._gap_start = 0  # in the current chunk
 
     def find(self, chunks: Iterable[bytes]) -> Iterator[ItemSpan | ListProblem]:
-        offset = 0
+        depth, start, offset = 1, 0, 0  # depth 1: inside the list, between its items
         for chunk in chunks:
-            yield from self._read_chunk(chunk, offset)
+            gap_start = 0
+            for place, opens in self._find_brackets(chunk):
+                if depth == 1:
+                    self._add_gap(chunk[gap_start:place])
+                    yield from self._check_gap(offset + place, is_last=not opens)
+                depth += 1 if opens else -1
+                if depth == 2 and opens:
+                    start = offset + place
+                elif depth == 1:
+                    gap_start = place + 1
+                    if not opens:
+                        self._number += 1
+                        yield ItemSpan(self._number, start, offset + place + 1)
+                elif depth < 0:
+                    yield ListProblem(offset + place, "There is text after the end of the list.")
+                    depth = 0
+            if depth == 1:
+                self._add_gap(chunk[gap_start:])
             offset += len(chunk)
-        if self._depth:
-            what = "The file ends in the middle of an item." if self._depth > 1 else "The file ends too early."
-            yield ListProblem(self._start if self._depth > 1 else offset, what)
+        if depth:
+            what = "The file ends in the middle of an item." if depth > 1 else "The file ends too early."
+            yield ListProblem(start if depth > 1 else offset, what)
 
-    def _read_chunk(self, chunk: bytes, offset: int) -> Iterator[ItemSpan | ListProblem]:
+    def _find_brackets(self, chunk: bytes) -> Iterator[tuple[int, bool]]:
+        """Yield the places of the brackets that are in no string, with whether they open."""
         position = self._skip_string(chunk) if self._in_string else 0
-        self._gap_start = position
         while found := _UP_TO_BRACKET.match(chunk, position):
             position = found.end()
-            bracket = found[1]
-            if bracket in (b"[", b"{"):
-                yield from self._open_bracket(chunk, position - 1, offset)
-            elif bracket in (b"]", b"}"):
-                yield from self._close_bracket(chunk, position - 1, offset)
-            else:
-                self._in_string = True
-                self._is_escaped = _ends_with_escape(chunk, position)
-                break
-        if self._depth == 1:
-            self._add_gap(chunk[self._gap_start :])
-
-    def _open_bracket(self, chunk: bytes, at: int, offset: int) -> Iterator[ListProblem]:
-        self._depth += 1
-        if self._depth == 1:
-            self._gap_start = at + 1
-        elif self._depth == 2:
-            self._add_gap(chunk[self._gap_start : at])
-            yield from self._check_gap(offset + at)
-            self._start = offset + at
-
-    def _close_bracket(self, chunk: bytes, at: int, offset: int) -> Iterator[ItemSpan | ListProblem]:
-        self._depth -= 1
-        if self._depth == 1:
-            self._number += 1
-            yield ItemSpan(self._number, self._start, offset + at + 1)
-            self._gap_start = at + 1
-        elif self._depth == 0:
-            self._add_gap(chunk[self._gap_start : at])
-            yield from self._check_gap(offset + at, is_last=True)
-        elif self._depth < 0:
-            yield ListProblem(offset + at, "There is text after the end of the list.")
-            self._depth = 0
+            if found[1] == b'"':
+                self._in_string, self._is_escaped = True, _ends_with_escape(chunk, position)
+                return
+            yield position - 1, found[1] in {b"[", b"{"}
 
     def _skip_string(self, chunk: bytes) -> int:
         """Return where the string that began in an earlier chunk ends; the end of the chunk if it goes on."""
@@ -356,7 +313,10 @@ def _ends_with_escape(chunk: bytes, start: int) -> bool:
 class ItemFile:
     """The items of one JSON file, which can be read again by their place.
 
-    The file holds a list; or an object, which is one item, or has the list under one of `list_keys`.
+    The file holds a list; or an object, which is one item, or has the list under one of `list_keys`. The list is never
+    in memory: its items are found in one pass, in time that grows with the size of the file, and an item is parsed when
+    it is needed. Memory is bounded by the largest item. Where the parser of JSON can follow, it finds the end of an
+    item; an item that is damaged, or does not fit into the buffer, ends where its brackets do.
     """
 
     def __init__(self, name: str, file: BinaryIO, *, list_keys: Sequence[str] = ()) -> None:

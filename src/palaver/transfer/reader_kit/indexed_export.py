@@ -109,8 +109,9 @@ class IndexedExport(ABC):
     def close(self) -> None:
         self._last = None
         self._kept.clear()
-        for file in (*self._conversations, self._files):
+        for file in self._conversations:
             file.close()
+        self._files.close()
 
     @abstractmethod
     def _choose_files(self, names: list[str]) -> list[str]:
