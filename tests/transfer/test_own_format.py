@@ -21,11 +21,10 @@ from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import table as sessions, versions_table as versions
 from palaver.transfer import import_rows
-from palaver.transfer.export_records import decode_fields, encode_fields
 from palaver.transfer.exporter import ExportScope, export_records
 from palaver.transfer.imported import InvalidImport
 from palaver.transfer.importer import Importer
-from palaver.transfer.own_format import format_lines
+from palaver.transfer.own_format import decode_fields, encode_fields, format_lines
 from palaver.transfer.readers import open_reader
 from palaver.transfer.restore import restore_export
 from support.random_store import SOURCES, RandomStore

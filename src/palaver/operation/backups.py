@@ -109,8 +109,6 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class BackupRequest:
-    """Makes one backup of a database file with the files of its home folder."""
-
     database: Path
     home: Path
     _: KW_ONLY
@@ -120,7 +118,6 @@ class BackupRequest:
     on_progress: Callable[[int, int], None] = lambda _copied, _total: None
 
     def run(self) -> Backup:
-        """Make the backup, check it, and give it its name."""
         if not self.database.is_file():
             raise BackupError(f"There is no database at {self.database} yet.", path=str(self.database))
         moment = datetime.now(UTC)

@@ -120,7 +120,6 @@ class Cleanup:
         return await clean_search_index(self._store.engine)
 
     async def delete_old(self, kind: str) -> int:
-        """Delete the old rows of one kind; return how many there were."""
         return await self._delete_in_batches(OLD_ROWS[kind])
 
     async def delete_old_job_runs(self) -> int:

@@ -58,8 +58,6 @@ class ErasurePreview:
 
 
 class Erasures:
-    """Erases people of one store, with their files and the saved output of their jobs."""
-
     def __init__(self, store: SessionStore, attachments: Attachments, outputs: Path | None = None) -> None:
         self._store = store
         self._engine = store.engine

@@ -35,7 +35,6 @@ _NO_SESSION: Final = 0  # the `session_no` of anonymous usage: no session has it
 
 
 def delete_rows(tx: Transaction, person: ErasedPerson, column: PersonColumn, limit: int | None = None) -> int:
-    """Delete the rows of a person, or a batch of them, and return how many there were."""
     table, key, values = column.table, column.batch_key, get_values(person, column)
     if not values:
         return 0
@@ -46,7 +45,6 @@ def delete_rows(tx: Transaction, person: ErasedPerson, column: PersonColumn, lim
 
 
 def get_values(person: ErasedPerson, column: PersonColumn) -> Sequence[object]:
-    """Return what a column names of a person."""
     special = {"audience_no": person.audiences, "address": person.addresses}
     return special.get(column.column, person.person_ids)
 

@@ -40,7 +40,6 @@ def find_engine_problems(engine: Engine) -> list[str]:
 
 
 def find_schema_problems(engine: Engine) -> list[str]:
-    """Return which tables, indexes and triggers are missing."""
     if engine.name == "sqlite":
         dialect = SQLITE_DIALECT
     else:
@@ -52,8 +51,6 @@ def find_schema_problems(engine: Engine) -> list[str]:
 
 @dataclass(slots=True)
 class CheckResult:
-    """One part of the check."""
-
     title: str
     problems: list[str] = field(default_factory=list)  # sentences without a period, at most MAX_LISTED
     problem_count: int = 0

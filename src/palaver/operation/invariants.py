@@ -60,8 +60,6 @@ class StoredFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WrongSession:
-    """A session that contradicts itself."""
-
     no: int
     problem: str  # a sentence without a period
     is_repairable: bool = True  # its log knows the truth
@@ -114,7 +112,6 @@ def _describe_counters(row: Row) -> WrongSession:
 
 
 def find_double_turns(tx: Transaction, after: int, up_to: int, limit: int) -> list[str]:
-    """Return a sentence for each session in which more than one turn runs."""
     rows = tx.fetch_all(_TWO_RUNNING_TURNS, after, up_to, limit)
     return [f"conversation {session_id} has more than one running turn" for (session_id,) in rows]
 
@@ -132,7 +129,6 @@ def list_files(tx: Transaction, after: int, limit: int) -> list[StoredFile]:
 
 
 def list_lost_lanes(tx: Transaction, limit: int) -> list[str]:
-    """Return a sentence for each lane on a session that does not exist."""
     rows = tx.fetch_all(
         "SELECT l.key FROM lane l LEFT JOIN session s ON s.no = l.session_no"
         " WHERE l.session_no IS NOT NULL AND s.no IS NULL LIMIT $1",

@@ -47,7 +47,6 @@ class MetricsReader:
         self._counted_until = self._get_end()
 
     async def read_new(self) -> MetricsSnapshot:
-        """Return what ended since the last call, or since the reader was created."""
         after, until = self._counted_until, max(self._counted_until, self._get_end())
         snapshot = await self._store.engine.arun(Read(lambda tx: metrics.load_metrics(tx, after, until)))
         self._counted_until = until

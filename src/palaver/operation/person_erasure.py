@@ -131,7 +131,6 @@ def count_own(tx: Transaction, person: ErasedPerson) -> ErasureReport:
 
 
 def _count_rows(tx: Transaction, person: ErasedPerson, columns: Iterable[PersonColumn]) -> ErasureReport:
-    """Count the rows of a person in tables that are counted."""
     report = ErasureReport()
     for each in columns:
         if each.count:

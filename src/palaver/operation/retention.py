@@ -44,8 +44,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
-    """Counts of what was deleted, or would be."""
-
     sessions: int = 0
     messages: int = 0
     bytes: int = 0  # of the logs, about

@@ -78,7 +78,6 @@ def delete_if_unused(tx: Transaction, session_no: int, before: int) -> bool:
 
 
 def measure_session(tx: Transaction, session_no: int) -> int:
-    """Return about how many bytes the log of a conversation takes."""
     size = fetch_value(
         tx,
         f"SELECT SUM({_ROW_BYTES} + LENGTH(COALESCE(content, '')) + LENGTH(COALESCE(body, ''))) FROM event"

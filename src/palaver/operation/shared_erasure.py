@@ -140,7 +140,6 @@ def _drop_quotes(person: ErasedPerson, kind: str, facts: dict[str, Any]) -> tupl
 
 
 def start_session(row: ErasureRow, session_no: int) -> ErasureRow:
-    """Return the erasure at the beginning of a conversation of others."""
     counted = row.count(shared_conversations=1)
     person = replace(row.person, has_found_shared=True)
     return replace(counted, person=person, session_no=session_no, session_seq=_TURNS_LEFT)

@@ -104,8 +104,6 @@ class _Buffer:
 
 
 class ArchiveFile(NamedTuple):
-    """A file of an archive: its name, with folders, and what it contains."""
-
     name: str
     chunks: Iterable[bytes]
     at: datetime

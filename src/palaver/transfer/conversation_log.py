@@ -61,8 +61,6 @@ class LogCounters:
 
 
 class ConversationLog:
-    """The log of one imported conversation while it is read."""
-
     def __init__(self, *, started_at: int, started_facts: Mapping[str, object], is_from_human: bool) -> None:
         self.counters = LogCounters()
         self.entry_count = 0

@@ -129,7 +129,6 @@ def _iterate_events(load_page: Callable[..., Any], last_seq: int) -> Iterator[tu
 
 
 def join_chunks(pieces: Iterator[str]) -> Iterator[str]:
-    """Join pieces to chunks that are worth sending."""
     chunk: list[str] = []
     size = 0
     for piece in pieces:

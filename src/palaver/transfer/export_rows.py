@@ -75,7 +75,6 @@ class AudienceRow(NamedTuple):
 
 
 def list_audiences(tx: Transaction, after: int, limit: int) -> list[AudienceRow]:
-    """List the audiences that something refers to, in order."""
     rows = tx.fetch_all(
         "SELECT a.no, a.created_at, (SELECT s.id FROM session s WHERE s.audience_no = a.no ORDER BY s.id LIMIT 1),"
         " (SELECT MIN(l.key) FROM lane l WHERE l.audience_no = a.no),"

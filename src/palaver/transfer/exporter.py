@@ -31,8 +31,7 @@ from palaver.sessions import (
 )
 from palaver.sessions.speech import Attachment, AttachmentNotFound
 from palaver.transfer import export_rows
-from palaver.transfer.export_records import encode_fields, get_event_fields
-from palaver.transfer.own_format import CHUNK_BYTES, Record, ScopeKind, make_header
+from palaver.transfer.own_format import CHUNK_BYTES, Record, ScopeKind, encode_fields, get_event_fields, make_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -69,8 +68,6 @@ def export_records(store: SessionStore, attachments: Attachments | None, scope: 
 
 
 class _Export:
-    """One export: the numbers that audiences have in its file."""
-
     def __init__(self, engine: Engine, attachments: Attachments | None, scope: ExportScope) -> None:
         self._engine = engine
         self._attachments = attachments

@@ -47,21 +47,15 @@ _INSERT_EVENT = (
 
 
 def insert_row(tx: Transaction, table: str, columns: Mapping[str, object], returning: str = "1") -> Any:
-    """Insert a row, and return this column of it."""
     return fetch_value(tx, f"{_build_insert(table, columns)} RETURNING {returning}", *columns.values())
 
 
 def insert_row_if_new(tx: Transaction, table: str, columns: Mapping[str, object]) -> bool:
-    """Insert a row unless there is one with the same key."""
     return bool(tx.execute(f"{_build_insert(table, columns)} ON CONFLICT DO NOTHING", *columns.values()))
 
 
 def _build_insert(table: str, columns: Mapping[str, object]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({build_placeholders(len(columns))})"
-
-
-def has_row(tx: Transaction, table: str, column: str, value: object) -> bool:
-    return find_value(tx, table, "1", {column: value}) is not None
 
 
 def find_value(tx: Transaction, table: str, wanted: str, keys: Mapping[str, object]) -> Any:
@@ -172,7 +166,6 @@ def find_last_seq_if_unchanged(tx: Transaction, session_no: int, seq: int) -> in
 
 
 def find_lane_session(tx: Transaction, key: str) -> tuple[int | None, bool]:
-    """Return the session that a lane is on, and whether that has messages."""
     row = tx.fetch_one(
         "SELECT l.session_no, s.active_at FROM lane l LEFT JOIN session s ON s.no = l.session_no WHERE l.key = $1"
         f" {tx.for_update if tx.name == 'sqlite' else 'FOR UPDATE OF l'}",

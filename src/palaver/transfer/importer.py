@@ -154,7 +154,6 @@ class ItemImporter:
         batch.report.notes.add(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
 
     def _convert_job(self, item: ImportedJob) -> jobs.NewJob:
-        """Return the job as it is here; raises InvalidInput."""
         run = self._run
         now = run.store.clock.now()
         zone = check_timezone(item.timezone) if item.timezone else run.config.timezone

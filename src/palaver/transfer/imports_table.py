@@ -22,8 +22,6 @@ _BY_KEY = "format = $1 AND kind = $2 AND owner = $3 AND origin_id = $4"
 
 
 class ItemKey(NamedTuple):
-    """The key by which a second import recognizes an item."""
-
     format: str
     kind: ItemKind
     owner: str  # the person it was imported for; empty: its files name the people

@@ -53,8 +53,6 @@ class PersonalImport:
 
 
 class PersonalImports:
-    """Runs the imports of people, in this process."""
-
     def __init__(
         self,
         store: SessionStore,

@@ -52,8 +52,6 @@ _COUNT_LABELS: Final = {
 
 @dataclass(slots=True)
 class NoteList:
-    """The first notes, and the number of all."""
-
     lines: list[str] = field(default_factory=list)
     count: int = 0
 
@@ -101,7 +99,6 @@ class ImportReport:
         }
 
     def format_lines(self) -> Iterator[str]:
-        """Yield the report as text, for a terminal."""
         yield "This would come in:" if self.is_dry_run else "Imported:"
         shown = {name: labels for name, labels in _COUNT_LABELS.items() if self.counts.get(name)}
         if not shown:
@@ -123,8 +120,6 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """Names that the configuration has, and limits."""
-
     profiles: frozenset[str] = frozenset()  # names in config.yaml
     personalities: frozenset[str] = frozenset()
     max_conversations: int | None = None
@@ -167,7 +162,6 @@ class Batch:
         self.report = ImportReport("")
 
     def set_session(self, session_id: str | None, no: int | None) -> None:
-        """Remember the session that is being written."""
         self.set("session", "current", (session_id, no))
 
     def get_session_no(self, session_id: str) -> int | None:

@@ -25,21 +25,13 @@ from palaver.people.model import Role
 from palaver.prompts import table as saved_prompts
 from palaver.prompts.model import PROMPT_FIELDS
 from palaver.sessions.lanes_table import MOVE_EXPORT
-from palaver.transfer.export_records import EXPORTED_TABLES, InvalidRecord, check_text, decode_columns
-from palaver.transfer.import_rows import (
-    find_session_no,
-    find_value,
-    has_row,
-    insert_row,
-    insert_row_if_new,
-    list_owner_ids,
-)
+from palaver.transfer.import_rows import find_session_no, find_value, insert_row, insert_row_if_new, list_owner_ids
+from palaver.transfer.own_format import EXPORTED_TABLES, InvalidRecord, Record, check_text, decode_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from palaver.core.engines.base import Transaction
-    from palaver.transfer.own_format import Record
     from palaver.transfer.report import Batch, Step
 
 AUDIENCE, PERSON, PROJECT = "audience", "person", "project"  # what later steps look up
@@ -76,7 +68,6 @@ class AudienceDirectory:
         self._records[ref] = record
 
     def check(self, record: Mapping[str, Any]) -> int:
-        """Return the ref of the audience that a record belongs to."""
         ref = record.get("audience")
         if type(ref) is not int or ref not in self._records:
             raise InvalidRecord(f"audience: there is no audience {ref!r} in this file", key="audience")
@@ -120,7 +111,6 @@ class AudienceDirectory:
 
 
 def make_person_step(record: Record, audiences: AudienceDirectory) -> Step:
-    """Return the step that finds or adds a person."""
     columns = decode_columns(people.PERSON_EXPORT.fields, record)
     ref = audiences.check(record) if "audience" in record else None
     merged_into = get_optional_text(record, "merged_into")
@@ -158,7 +148,7 @@ def make_person_step(record: Record, audiences: AudienceDirectory) -> Step:
 
 
 def _find_person(tx: Transaction, person_id: str, accounts: Sequence[tuple[dict[str, Any], Any]]) -> str | None:
-    if has_row(tx, "person", "id", person_id):
+    if find_value(tx, "person", "id", {"id": person_id}) is not None:
         return person_id
     for identity, _ in accounts:
         found = people.find_by_account(tx, identity["platform"], identity["account"])

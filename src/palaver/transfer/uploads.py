@@ -190,7 +190,6 @@ class ImportUploads:
         return upload
 
     def list_for(self, person_id: PersonId) -> list[Upload]:
-        """List the uploads of a person, the newest first."""
         found = [upload for upload in self.list_all() if upload.person_id == person_id]
         return sorted(found, key=lambda upload: (upload.created_at, upload.id), reverse=True)
 

@@ -36,8 +36,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorOptions:
-    """Choices of the operator that make the checks longer or shorter."""
-
     is_full: bool = False  # read the whole database
     is_online: bool = False  # sign in with the accounts that no server runs
     is_offline: bool = False  # ask no model
@@ -59,7 +57,6 @@ class DoctorEnvironment:
 
 
 def run_doctor(environment: DoctorEnvironment, options: DoctorOptions) -> Diagnosis:
-    """Check everything that can be checked; blocks."""
     return _Doctor(environment, options).run()
 
 

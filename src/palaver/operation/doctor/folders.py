@@ -44,7 +44,6 @@ _BAD_STATES: Final = frozenset({AccountState.REFUSED, AccountState.UNRESPONSIVE}
 
 
 def check_home(home: Path) -> Iterator[Finding]:
-    """Check that the folder belongs to this user, can be written, and is closed to others."""
     path = shlex.quote(str(home))
     if not home.exists():
         yield make_ok(FindingCode.HOME_MISSING, folder=home)
@@ -84,7 +83,6 @@ def check_disk(home: Path, database: Path | None) -> Iterator[Finding]:
 
 
 def check_backups(database: Path, now: datetime, commands: FixCommands) -> Iterator[Finding]:
-    """Check how old the newest backup of a SQLite file is."""
     if not database.is_file():
         return
     command = commands.format("backup")

@@ -151,7 +151,6 @@ def _fetch_readiness(url: str) -> dict[str, Any]:
 
 
 def check_waiting_turns(store: SessionStore, commands: FixCommands) -> Iterator[Finding]:
-    """Report that a message waits for the agent, and no server takes it."""
     now = to_micros(store.clock.now())
     minutes = store.engine.run(Read(lambda tx: find_wait_minutes(tx, now)))
     if minutes:
@@ -170,7 +169,6 @@ def _is_port_in_use(host: str, port: int) -> bool:
 
 
 def check_sandbox() -> Iterator[Finding]:
-    """Report what this machine has to contain commands of the agent."""
     found = []
     bwrap = shutil.which("bwrap")
     if bwrap is not None and _can_run_bwrap(bwrap):

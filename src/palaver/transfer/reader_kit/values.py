@@ -117,7 +117,6 @@ class Clock:
         self._last = start
 
     def read(self, *values: object) -> datetime:
-        """Return the first of the values that is a time."""
         self._last = next(filter(None, map(read_time, values)), self._last)
         return self._last
 
@@ -198,7 +197,6 @@ def _drop_data(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def limit_tokens(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return sums of tokens that can be stored."""
     return {name: min(int(count), MAX_TOKENS) for name, count in counts.items()}
 
 
@@ -430,7 +428,6 @@ class TurnBuilder:
         self._messages.append(build_message("tool", text, tool_call_id=call_id, tool_name=name, is_error=is_error))
 
     def build(self, *, is_interrupted: bool = False) -> list[Message]:
-        """Return the messages; none if there was nothing in the blocks."""
         self._flush(is_interrupted=is_interrupted)
         return self._messages
 

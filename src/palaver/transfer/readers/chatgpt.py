@@ -266,7 +266,6 @@ def _read_content(
     converted: ConvertedMessage,
     find_file: Callable[[str, str], ImportedFile | None],
 ) -> list[str]:
-    """Return the texts of a message, and add its files."""
     texts: list[str] = []
     names = {
         as_id(attachment.get("id")): as_text(attachment.get("name"))

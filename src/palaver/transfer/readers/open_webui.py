@@ -197,8 +197,6 @@ def _choose_account(
 
 
 class OpenWebUiDatabase:
-    """The database of Open WebUI, and one account in it."""
-
     format = "open-webui"
     platform = Platform("open-webui")
 
@@ -374,7 +372,6 @@ def read_usage(chat: dict[str, Any], chat_id: str) -> tuple[TurnUsage, ...]:
 def convert_message(
     message: dict[str, Any], message_id: str, find_file: Callable[[str, str], ImportedFile | None]
 ) -> ConvertedMessage:
-    """Convert a message; `find_file` looks up a file by its id and name."""
     role = as_text(message.get("role"))
     role = role if role in {"user", "assistant"} else "system"
     files, missing = _read_files(message, find_file)

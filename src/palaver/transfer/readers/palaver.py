@@ -17,7 +17,6 @@ from palaver.sessions.events import EventKind
 from palaver.sessions.message import Message
 from palaver.sessions.message_table import UnreadableRow, decode_message, find_facts
 from palaver.sessions.speech import ATTACHMENT_PART_TYPE
-from palaver.transfer.export_records import InvalidRecord, decode_fields, get_event_fields
 from palaver.transfer.imported import (
     ImportedCompaction,
     ImportedConversation,
@@ -29,7 +28,16 @@ from palaver.transfer.imported import (
     ImportedProject,
     ImportProblem,
 )
-from palaver.transfer.own_format import BadLine, NumberedRecord, Record, RecordStream, read_lines
+from palaver.transfer.own_format import (
+    BadLine,
+    InvalidRecord,
+    NumberedRecord,
+    Record,
+    RecordStream,
+    decode_fields,
+    get_event_fields,
+    read_lines,
+)
 from palaver.transfer.reader_kit.values import read_time
 
 if TYPE_CHECKING:

@@ -77,8 +77,6 @@ def estimate_zone_shift(first: Marks, second: Marks) -> float:
 
 
 class _Range(NamedTuple):
-    """A part of both copies."""
-
     low: int
     high: int
     other_low: int
@@ -537,7 +535,6 @@ def _fold_in(plan: SessionPlan, copy: Copy, marks: Marks) -> None:
 
 
 def read_planned(plan: ConversationPlan) -> Iterator[PlannedRecord | ImportProblem]:
-    """Read the messages again and join them as planned."""
     place = 0
     for session in plan.sessions:
         readers = [copy.read() for copy in session.copies]

@@ -309,8 +309,6 @@ def _convert_chat_type(platform: Platform, chat_type: str) -> ChatType:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Which session a chat is on."""
-
     session_id: str
     origin: dict[str, Any]
     is_suspended: bool  # the next message would start a new session

@@ -142,8 +142,6 @@ class StoredSession:
 
 @dataclass(slots=True)
 class AgentSessions:
-    """The sessions of an agent, found in files and in its database."""
-
     agent: str
     folder: Path
     label: str  # the folder, for people

@@ -83,7 +83,6 @@ class _Address:
 
 
 def read_state(folder: Path) -> Iterator[ImportedAccount | ImportedJob | ImportedMemory | ImportProblem]:
-    """Read everything beside the conversations."""
     problems: list[ImportProblem] = []
     jobs, entries = _read_database(folder, problems)
     content = _read_json(folder / "cron" / "jobs.json", problems)
@@ -257,7 +256,6 @@ def is_internal(key: str) -> bool:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return the agent and the rest of a session key."""
     first, _, rest = key.partition(":")
     if first.lower() != "agent":
         return "main", key

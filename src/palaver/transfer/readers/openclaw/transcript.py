@@ -120,8 +120,6 @@ class StoredTranscript:
 
 @dataclass(slots=True)
 class Outline:
-    """A transcript without its messages."""
-
     parents: dict[str, str | None] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
     current: str | None = None
@@ -315,8 +313,6 @@ def _read_parts(content: object) -> tuple[str, list[ImportedFile]]:
 
 @dataclass(frozen=True, slots=True)
 class SentText:
-    """A message as a person wrote it."""
-
     text: str
     sender: str = ""
     sender_id: str = ""
