@@ -14,7 +14,7 @@ from palaver.core.errors import NotAllowed, NotFound, OwnerRequired, SessionNotF
 from palaver.core.ids import JobId
 from palaver.media.attachments import Attachments
 from palaver.memory.service import MemoryOperations
-from palaver.operation import erasure_batches, shared_erasure
+from palaver.operation import person_erasure, shared_erasure
 from palaver.operation.erasure import Erasures
 from palaver.people import table as people
 from palaver.people.model import Principal, Role
@@ -230,8 +230,8 @@ async def test_an_account_that_writes_again_is_a_strangers(
 async def test_a_long_conversation_is_erased_in_small_transactions(
     store: SessionStore, attachments: Attachments, erasures: Erasures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasure_batches, "EVENTS_PER_BATCH", 7)
-    monkeypatch.setattr(erasure_batches, "ROWS_PER_BATCH", 3)
+    monkeypatch.setattr(person_erasure, "EVENTS_PER_BATCH", 7)
+    monkeypatch.setattr(person_erasure, "ROWS_PER_BATCH", 3)
     monkeypatch.setattr(shared_erasure, "EVENTS_PER_BATCH", 4)
     monkeypatch.setattr(shared_erasure, "SCANNED_PER_READ", 5)
     monkeypatch.setattr(shared_erasure, "TURNS_PER_BATCH", 2)

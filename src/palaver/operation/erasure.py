@@ -15,10 +15,8 @@ import asyncio
 import logging
 import shutil
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from palaver.accounts.person_tables import PERSON_DATA
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
@@ -27,7 +25,7 @@ from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.core.text import is_storable
 from palaver.core.texts import say
-from palaver.operation import erasure_batches, person_erasure, shared_erasure
+from palaver.operation import person_erasure, shared_erasure
 from palaver.people import erasures_table as erasures, table as people
 from palaver.people.erasures_table import ErasedPerson, ErasureReport, ErasureRow
 from palaver.people.model import Person, Principal, Role, check_is_owner
@@ -35,7 +33,6 @@ from palaver.people.person_data import ErasureStep
 from palaver.transfer.uploads import UPLOADS_FOLDER, ImportUploads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from palaver.media.attachments import Attachments
@@ -181,26 +178,6 @@ class Erasures:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-_STEPS: Final[Mapping[ErasureStep, Callable[[Transaction, ErasureRow], ErasureRow]]] = {
-    **{
-        each.erase: partial(erasure_batches.erase_rows, column=each)
-        for each in PERSON_DATA
-        if isinstance(each.erase, ErasureStep) and each.batch_key
-    },
-    ErasureStep.JOBS: erasure_batches.erase_jobs,
-    ErasureStep.SESSIONS: erasure_batches.erase_sessions,
-    ErasureStep.MEMORIES: erasure_batches.erase_memories,
-    ErasureStep.SHARES: lambda _tx, row: row.go_on(),
-    ErasureStep.ATTACHMENTS: erasure_batches.erase_attachments,
-    ErasureStep.GROUP_MESSAGES: erasure_batches.erase_group_messages,
-    ErasureStep.RECEIPTS: erasure_batches.erase_receipts,
-    ErasureStep.IMPORTS: erasure_batches.erase_imports,
-    ErasureStep.DELIVERIES: erasure_batches.erase_deliveries,
-    ErasureStep.USAGE: erasure_batches.anonymize_usage,
-    ErasureStep.SEARCH_INDEX: erasure_batches.clean_search_index,
-}
-
-
 def _do_batch(tx: Transaction, row: ErasureRow, found: tuple[list[int], int | None], now: int) -> None:
     if row.step is ErasureStep.PERSON:
         if person_erasure.delete_person(tx, row.person):
@@ -208,7 +185,7 @@ def _do_batch(tx: Transaction, row: ErasureRow, found: tuple[list[int], int | No
     elif row.step is ErasureStep.SHARED:
         erasures.save(tx, _erase_shared(tx, row, found, now))
     else:
-        erasures.save(tx, _STEPS[row.step](tx, row))
+        erasures.save(tx, person_erasure.STEPS[row.step](tx, row))
 
 
 def _erase_shared(tx: Transaction, row: ErasureRow, found: tuple[list[int], int | None], now: int) -> ErasureRow:

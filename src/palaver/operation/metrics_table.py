@@ -14,7 +14,7 @@ from palaver.sessions.usage import TOKEN_COUNTERS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from palaver.core.engines.base import Transaction
+    from palaver.core.engines.base import Row, Transaction
 
 
 _MICROS_PER_SECOND = 1e6
@@ -58,10 +58,23 @@ class MetricsSnapshot:
 
 def load_metrics(tx: Transaction, after: int, until: int) -> MetricsSnapshot:
     """Return what ended later than `after` and not later than `until`, and what is open now."""
+
+    def load(table: str, columns: str, rest: str = "") -> Sequence[Row]:
+        has_ended = "ended_at IS NOT NULL AND ended_at > $1 AND ended_at <= $2"
+        return tx.fetch_all(f"SELECT {columns} FROM {table} WHERE {has_ended} {rest}", after, until)
+
     return MetricsSnapshot(
-        ended_turns=_load_ended_turns(tx, after, until),
-        ended_deliveries=_load_ended_deliveries(tx, after, until),
-        ended_job_runs=_count_ended_job_runs(tx, after, until),
+        ended_turns=[
+            EndedTurn(state, _measure_seconds(created_at, started_at), _measure_seconds(started_at, ended_at))
+            for state, created_at, started_at, ended_at in load("turn", "state, created_at, started_at, ended_at")
+        ],
+        ended_deliveries=[
+            EndedDelivery(state, max(0, micros) / _MICROS_PER_SECOND)
+            for state, micros in load("delivery", "state, ended_at - created_at")
+        ],
+        ended_job_runs={
+            state: int(count) for state, count in load("job_run", "state, SUM(slot_count)", "GROUP BY state")
+        },
         model_usage=_load_model_usage(tx, after, until),
         open_turns=_count_by_state(tx, "turn", ("queued", "running")),
         open_deliveries=_count_by_state(tx, "delivery", ("pending", "sending")),
@@ -69,29 +82,8 @@ def load_metrics(tx: Transaction, after: int, until: int) -> MetricsSnapshot:
     )
 
 
-_HAS_ENDED = "ended_at IS NOT NULL AND ended_at > $1 AND ended_at <= $2"
-
-
-def _load_ended_turns(tx: Transaction, after: int, until: int) -> list[EndedTurn]:
-    rows = tx.fetch_all(f"SELECT state, created_at, started_at, ended_at FROM turn WHERE {_HAS_ENDED}", after, until)
-    return [
-        EndedTurn(state, _measure_seconds(created_at, started_at), _measure_seconds(started_at, ended_at))
-        for state, created_at, started_at, ended_at in rows
-    ]
-
-
 def _measure_seconds(start: int | None, end: int | None) -> float | None:
     return None if start is None or end is None else max(0, end - start) / _MICROS_PER_SECOND
-
-
-def _load_ended_deliveries(tx: Transaction, after: int, until: int) -> list[EndedDelivery]:
-    rows = tx.fetch_all(f"SELECT state, ended_at - created_at FROM delivery WHERE {_HAS_ENDED}", after, until)
-    return [EndedDelivery(state, max(0, micros) / _MICROS_PER_SECOND) for state, micros in rows]
-
-
-def _count_ended_job_runs(tx: Transaction, after: int, until: int) -> dict[str, int]:
-    sql = f"SELECT state, SUM(slot_count) FROM job_run WHERE {_HAS_ENDED} GROUP BY state"
-    return {state: int(count) for state, count in tx.fetch_all(sql, after, until)}
 
 
 def _load_model_usage(tx: Transaction, after: int, until: int) -> list[ModelUsage]:

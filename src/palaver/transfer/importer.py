@@ -56,25 +56,22 @@ if TYPE_CHECKING:
     from palaver.transfer.imports_table import ItemKind
 
 
-OtherItem = ImportedAccount | ImportedHomeChannel | ImportedMemory | ImportedJob
-
-_KINDS = {
-    ImportedAccount: "people",
-    ImportedHomeChannel: "home_channels",
-    ImportedMemory: "memories",
-    ImportedJob: "jobs",
-}
-
-
 class ItemImporter:
     def __init__(self, run: ImportRun, queue: WriteQueue) -> None:
         self._run = run
         self._queue = queue
         self._left_out: set[str] = set()
+        # By type: what a report calls them, about how many rows one has, and how it is added.
+        self._kinds: dict[type, tuple[str, int, Callable[..., None]]] = {
+            ImportedAccount: ("people", 4, self._add_account),
+            ImportedHomeChannel: ("home_channels", 1, self._add_home_channel),
+            ImportedMemory: ("memories", 2, self._add_memory),
+            ImportedJob: ("jobs", 2, self._add_job),
+        }
 
-    def add(self, item: OtherItem) -> None:
+    def add(self, item: ImportedAccount | ImportedHomeChannel | ImportedMemory | ImportedJob) -> None:
         run = self._run
-        kind = _KINDS[type(item)]
+        kind, rows, add = self._kinds[type(item)]
         if not run.is_trusted and not isinstance(item, ImportedMemory):
             if kind not in self._left_out:
                 words = kind.replace("_", " ")
@@ -83,16 +80,8 @@ class ItemImporter:
             return
         if run.is_dry_run:
             run.report.count(kind)
-            return
-        match item:
-            case ImportedAccount():
-                self._queue.add(lambda tx, batch: self._add_account(tx, batch, item), rows=4)
-            case ImportedHomeChannel():
-                self._queue.add(lambda tx, batch: self._add_home_channel(tx, batch, item))
-            case ImportedMemory():
-                self._queue.add(lambda tx, batch: self._add_memory(tx, batch, item), rows=2)
-            case ImportedJob():
-                self._queue.add(lambda tx, batch: self._add_job(tx, batch, item), rows=2)
+        else:
+            self._queue.add(lambda tx, batch: add(tx, batch, item), rows=rows)
 
     def _is_new(self, tx: Transaction, batch: Batch, kind: ItemKind, owner: str, origin_id: str) -> bool:
         key = imports.make_key(self._run.reader.format, kind, owner, origin_id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import Read, Transaction, Write
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.source import ChatType, SessionSource, encode_source
 from palaver.people import table as people
 from palaver.sessions import table as sessions
@@ -50,7 +51,7 @@ class PlaceFinder:
 
     def __init__(self, run: ImportRun) -> None:
         self._run = run
-        self._people: dict[tuple[str, str], tuple[PersonId, int] | None] = {}
+        self._people: RecentEntries[tuple[str, str], tuple[PersonId, int] | None] = RecentEntries(_MAX_CACHED_PEOPLE)
         self._own_audience_no: int | None = None
 
     def find(self, conversation: ImportedConversation, session_id: SessionId) -> Place:
@@ -100,11 +101,9 @@ class PlaceFinder:
         if account is None:
             return None
         if account not in self._people:
-            if len(self._people) >= _MAX_CACHED_PEOPLE:
-                self._people.clear()
             now = self._run.now
             row = self._run.store.engine.run(Write(lambda tx: people.find_or_add_by_source(tx, source, now)))
-            self._people[account] = None if row is None else (row.person.id, row.audience_no)
+            self._people.remember(account, None if row is None else (row.person.id, row.audience_no))
         return self._people[account]
 
 

@@ -46,7 +46,7 @@ _ID_PATTERN = re.compile(r"imp_[0-9a-f]{16}")
 _ID_CHARS: Final = 20
 _SUFFIXES: Final = frozenset({".zip", ".json", ".jsonl"})
 _PARTIAL_SUFFIX: Final = ".part"
-_PEEKED_BYTES: Final = 1_000_000
+_PEEKED_BYTES: Final = 1_000_000  # less than a chunk
 _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 log = logging.getLogger(__name__)
@@ -284,7 +284,7 @@ def recognize_format(path: Path, name: str) -> str:
             if manifest.archive_member in files.names:
                 return manifest.name
         for member in _list_candidates(files):
-            head = _read_head(files, member)
+            head = next(files.read_chunks(member), b"")[:_PEEKED_BYTES]
             for manifest in manifests:
                 if manifest.pattern is not None and manifest.pattern.search(head):
                     return manifest.name
@@ -320,12 +320,3 @@ def _list_candidates(files: ExportFiles) -> Iterator[str]:
     names = [name for name in files.names if PurePosixPath(name).suffix.lower() in {".json", ".jsonl", ""}]
     names.sort(key=lambda name: ("conversations" not in name, name.count("/"), name))
     yield from (names if len(files.names) > 1 else files.names)[:5]
-
-
-def _read_head(files: ExportFiles, name: str) -> bytes:
-    head = b""
-    for chunk in files.read_chunks(name):
-        head += chunk
-        if len(head) >= _PEEKED_BYTES:
-            break
-    return head[:_PEEKED_BYTES]

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import shlex
-import shutil
 import stat
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from palaver.core.engines.base import Read
 from palaver.core.engines.schema_state import get_sqlite_path, load_schema_state
 from palaver.core.engines.sqlite_file import list_backup_paths, refuse_lost_file
 from palaver.core.errors import PalaverError, SchemaTooNew, StoreDamaged
+from palaver.core.files import get_free_bytes
 from palaver.core.texts import join_texts, say
 from palaver.delivery.health import load_health
 from palaver.delivery.model import STATE_LABELS, AccountHealth, AccountState
@@ -68,12 +68,9 @@ def check_home(home: Path) -> Iterator[Finding]:
 
 def check_disk(home: Path, database: Path | None) -> Iterator[Finding]:
     """Compare the free space with the size of the database, of which a backup or an upgrade needs as much again."""
-    folder = home
-    while not folder.exists():
-        folder = folder.parent
-    free = shutil.disk_usage(folder).free
+    free = get_free_bytes(home)
     size = 0 if database is None or not database.is_file() else database.stat().st_size
-    facts = {"free": _format_bytes(free), "size": _format_bytes(size), "folder": folder}
+    facts = {"free": _format_bytes(free), "size": _format_bytes(size), "folder": home}
     if free < MIN_FREE_BYTES:
         yield make_problem(FindingCode.DISK_FULL, **facts)
     elif free < 2 * size:

@@ -267,7 +267,5 @@ def _read_files(message: dict[str, Any]) -> tuple[list[ImportedFile], list[str]]
 
 def _make_text_name(name: str) -> str:
     """Return a name for the text that Claude took from a file: it is text, whatever the file was."""
-    if not name:
-        return "pasted.txt"
     ending = name.rpartition(".")[2].lower()
     return f"{name}.txt" if ending in {"pdf", "docx", "doc", "xlsx", "pptx", "odt", "rtf", "epub"} else name

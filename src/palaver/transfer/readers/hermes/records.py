@@ -55,20 +55,11 @@ def clean_text(role: str, text: str) -> str:
     """Return a message as people saw it: without what was added for the model."""
     if role == "user" and text.lstrip()[:10] == "[Workspace" and (prefix := _WORKSPACE.match(text)):
         text = text[prefix.end() :]
-    return _cut_recalled(text).strip()
-
-
-def _cut_recalled(text: str) -> str:
-    if _RECALLED_START not in text:
-        return text
-    kept, position = [], 0
-    while (start := text.find(_RECALLED_START, position)) >= 0:
-        end = text.find(_RECALLED_END, start)
-        if end < 0:
-            break
-        kept.append(text[position:start])
-        position = end + len(_RECALLED_END)
-    return "".join(kept) + text[position:]
+    *recalled, rest = text.split(_RECALLED_END)
+    kept = [
+        part.partition(_RECALLED_START)[0] if _RECALLED_START in part else part + _RECALLED_END for part in recalled
+    ]
+    return "".join([*kept, rest]).strip()
 
 
 def split_sender(text: str) -> tuple[str, str | None, str]:

@@ -63,7 +63,7 @@ def open_reader(path: Path) -> OpenClawReader:
         agents = []
     if not agents:
         raise InvalidImport(f"{path} has no folder `agents` with OpenClaw's sessions. {HOW_TO_GET}", path=str(path))
-    return OpenClawReader(folder, [AgentSessions(each.name, each, f"agents/{each.name}") for each in agents])
+    return OpenClawReader(folder, [AgentSessions(each, f"agents/{each.name}") for each in agents])
 
 
 class OpenClawReader:
@@ -142,8 +142,7 @@ class StoredSession:
 
 @dataclass(slots=True)
 class AgentSessions:
-    agent: str
-    folder: Path
+    folder: Path  # has the name of the agent
     label: str  # the folder, for people
     sessions: list[StoredSession] = field(default_factory=list)
     problems: list[ImportProblem] = field(default_factory=list)
@@ -175,15 +174,12 @@ class AgentSessions:
                 session_id = as_id(row["session_id"])
                 key = keys.get(session_id, "")
                 self._add(session_id, key, entries, StoredTranscript(where, self.database, session_id), row["started"])
-            self._count_archives(self.database, where)
+            kept = "WHERE reason <> 'deleted'"
+            if count := len(list(self.database.select("session_transcript_archives", ("reason",), kept))):
+                what = f"Not imported: {format_count(count, 'archived conversation')}, which OpenClaw has compressed."
+                self.problems.append(ImportProblem(where=where, what=what))
         except (InvalidForeignDatabase, UnreadableItem) as error:
             self.problems.append(ImportProblem(where=where, what=str(error)))
-
-    def _count_archives(self, database: ForeignDatabase, where: str) -> None:
-        rows = list(database.select("session_transcript_archives", ("reason",), "WHERE reason <> 'deleted'"))
-        if rows:
-            what = f"Not imported: {format_count(len(rows), 'archived conversation')}, which OpenClaw has compressed."
-            self.problems.append(ImportProblem(where=where, what=what))
 
     def _find_files(self) -> None:
         folder = self.folder / "sessions"
@@ -223,7 +219,9 @@ class AgentSessions:
         is_current = as_id(entry.get("sessionId")) == session_id
         created_at = read_time(entry.get("sessionStartedAt")) if is_current else None
         started_at = read_time(started) or created_at or UNKNOWN_TIME
-        self.sessions.append(StoredSession(self.agent, session_id, key, entry, transcript, started_at, is_current))
+        self.sessions.append(
+            StoredSession(self.folder.name, session_id, key, entry, transcript, started_at, is_current)
+        )
 
 
 def _read_nodes(database: ForeignDatabase) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:

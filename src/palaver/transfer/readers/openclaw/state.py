@@ -251,21 +251,18 @@ def _read_notes(path: Path, name: str) -> Iterator[ImportedMemory | ImportProble
 
 def is_internal(key: str) -> bool:
     """Return whether a session is one that the agent had with itself."""
-    parts = split_key(key)[1].lower().split(":")
+    parts = _strip_agent(key).lower().split(":")
     return parts[0] in _INTERNAL or parts[0].startswith("node-") or "subagent" in parts or parts[-1] == "heartbeat"
 
 
-def split_key(key: str) -> tuple[str, str]:
+def _strip_agent(key: str) -> str:
     first, _, rest = key.partition(":")
-    if first.lower() != "agent":
-        return "main", key
-    agent, _, rest = rest.partition(":")
-    return agent or "main", rest
+    return rest.partition(":")[2] if first.lower() == "agent" else key
 
 
 def find_source(key: str, entry: dict[str, Any]) -> SessionSource | None:
     """Return where a session took place; None if that was no platform of ours, such as OpenClaw's own page."""
-    rest, thread_id = split_key(key)[1], ""
+    rest, thread_id = _strip_agent(key), ""
     if found := _THREAD.search(rest):
         rest, thread_id = rest[: found.start()], found[1]
     addresses = list(_read_addresses(entry))
