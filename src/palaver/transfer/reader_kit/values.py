@@ -199,9 +199,9 @@ def limit_tokens(counts: Mapping[str, int]) -> dict[str, Any]:
     return {name: min(int(count), MAX_TOKENS) for name, count in counts.items()}
 
 
-def format_count(count: int, noun: str, plural: str = "") -> str:
+def format_count(count: int, noun: str) -> str:
     """Return a number of things in words: `1 file`, `2,000 files`."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def format_missing_file(name: str) -> str:

@@ -8,7 +8,6 @@ from palaver.core.source import Platform
 from palaver.transfer.imported import ImportedItem, ImportReader, InvalidImport
 from palaver.transfer.reader_kit.values import is_plain
 from palaver.transfer.readers.hermes.conversations import ConversationReader
-from palaver.transfer.readers.hermes.folder import HermesFolder
 from palaver.transfer.readers.hermes.home import HermesHome, read_accounts
 from palaver.transfer.readers.hermes.jobs import read_jobs, read_memories
 
@@ -39,10 +38,10 @@ class HermesReader:
     platform = Platform("hermes")
 
     def __init__(self, folder: Path) -> None:
-        self._homes = [HermesHome(HermesFolder(folder, folder, ""))]
+        self._homes = [HermesHome(folder, folder, "")]
         for profile in sorted((folder / "profiles").glob("*")):
             if is_plain(profile) and any((profile / name).exists() for name in _EXPECTED):
-                self._homes.append(HermesHome(HermesFolder(profile, folder, profile.name)))
+                self._homes.append(HermesHome(profile, folder, profile.name))
         self._chains = sorted(
             ((number, chain) for number, home in enumerate(self._homes) for chain in home.list_chains()),
             key=lambda found: (found[1].started_at, found[0], found[1].session_ids[0]),
@@ -55,13 +54,13 @@ class HermesReader:
         for home in self._homes:
             yield from read_accounts(home)
             yield from home.home_channels
-            yield from home.folder.take_problems()
+            yield from home.take_problems()
         for number, chain in self._chains:
             yield from ConversationReader(self._homes[number], chain).read()
         for home in self._homes:
-            yield from read_memories(home.folder)
+            yield from read_memories(home)
             yield from read_jobs(home)
-            yield from home.folder.take_problems()
+            yield from home.take_problems()
 
     def close(self) -> None:
         for home in self._homes:

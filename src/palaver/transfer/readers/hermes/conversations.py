@@ -108,7 +108,7 @@ class ConversationReader:
         rules = MessageRules(
             has_senders=source is not None and self._is_shared(source),
             sender_ids={source.user_name: source.user_id} if source and source.user_name and source.user_id else {},
-            upload_folder=home.folder.path / "webui" / "attachments",
+            upload_folder=home.path / "webui" / "attachments",
         )
         plan = plan_conversation(sessions)
         if not plan.compactions.actions:
@@ -118,7 +118,8 @@ class ConversationReader:
         starts = (started_at, read_time(page.get("created_at")), next(map(to_datetime, times), None))
         created_at = min((start for start in starts if start is not None), default=UNKNOWN_TIME)
         is_current = source is not None and root in home.current
-        ended_at, end_reason = (None, None) if is_current else _read_end(last)
+        ended_at, end_reason = read_time(last.get("ended_at")), _END_REASONS.get(str(last.get("end_reason")))
+        has_ended = not is_current and ended_at is not None and end_reason is not None
         model = as_text(last.get("model")) or as_text(page.get("model"))
         provider = as_text(last.get("billing_provider")) or as_text(page.get("model_provider"))
         profile = as_text(last.get("profile_name")) or as_text(page.get("profile"))
@@ -129,8 +130,8 @@ class ConversationReader:
             created_at=created_at,
             source=source,
             title=read_title(self._find_title()),
-            ended_at=ended_at,
-            end_reason=end_reason,
+            ended_at=ended_at if has_ended else None,
+            end_reason=end_reason if has_ended else None,
             is_current=is_current,
             pinned=bool(page.get("pinned")),
             archived=bool(page.get("archived") or last.get("archived")),
@@ -138,7 +139,7 @@ class ConversationReader:
             parent_origin_id=self._find_parent(page),
             model=(route.model if route else "") or model or None,
             provider=(route.provider if route else "") or provider or None,
-            profile=home.folder.profile or (profile if profile != "default" else None) or None,
+            profile=home.profile or (profile if profile != "default" else None) or None,
             personality=as_text(page.get("personality")).strip() or None,
             workspace=as_text(page.get("workspace")).strip() or as_text(last.get("cwd")).strip() or None,
             usage=sum_usage(origin_id, self._list_usage(page), route.last_prompt_tokens if route else 0),
@@ -146,7 +147,7 @@ class ConversationReader:
         )
 
     def _find_copies(self, session_id: str) -> list[Copy]:
-        home, zone, make_name = self._home, self._home.folder.zone, self._home.folder.make_name
+        home, zone, make_name = self._home, self._home.zone, self._home.make_name
         copies = []
         if home.database is not None and session_id in home.lineage.links:
             database = home.database
@@ -161,13 +162,12 @@ class ConversationReader:
                 self._problems.append(page)
             else:
                 self._pages.append(page)
-                with_summary = bool(page.summary) and not _has_summary(copies)
+                records = (record for copy in copies for record in copy.open_records() if isinstance(record, Record))
+                with_summary = bool(page.summary) and all(record.summary is None for record in records)
                 copies.append(Copy(page.name, lambda: open_webui_records(page, zone, with_summary=with_summary)))
         if not copies and (snapshot := home.snapshots.get(session_id)):
-            snapshot_name = make_name(snapshot)
-            copies.append(
-                Copy(snapshot_name, lambda: open_snapshot(snapshot, snapshot_name, zone), has_local_times=True)
-            )
+            label = make_name(snapshot)
+            copies.append(Copy(label, lambda: open_snapshot(snapshot, label, zone), has_local_times=True))
         return copies
 
     def _find_source(self, route: Route | None) -> SessionSource | None:
@@ -193,7 +193,7 @@ class ConversationReader:
         keys = [key for row in self._rows if (key := as_text(row["session_key"]))]
         if keys and source.participant:
             return not keys[-1].endswith(f":{source.participant}")
-        settings = self._home.folder.settings
+        settings = self._home.settings
         return not (settings.thread_sessions_per_user if source.thread_id else settings.group_sessions_per_user)
 
     def _find_title(self) -> str:
@@ -229,18 +229,6 @@ class ConversationReader:
         return rows
 
 
-def _has_summary(copies: list[Copy]) -> bool:
-    return any(
-        isinstance(record, Record) and record.summary is not None for copy in copies for record in copy.open_records()
-    )
-
-
-def _read_end(row: dict[str, Any]) -> tuple[datetime | None, EndReason | None]:
-    reason = _END_REASONS.get(str(row.get("end_reason")))
-    ended_at = read_time(row.get("ended_at"))
-    return (ended_at, reason) if reason and ended_at else (None, None)
-
-
 def read_entries(
     plan: ConversationPlan, rules: MessageRules, created_at: datetime
 ) -> Iterator[ImportedEntry | ImportProblem]:
@@ -267,12 +255,8 @@ def read_entries(
 
 def build_imported_message(record: Record, at: datetime, rules: MessageRules) -> ImportedMessage:
     if record.role == "tool":
-        message = build_message(
-            "tool",
-            join_result_parts(record.content),
-            tool_call_id=record.tool_call_id or "unknown",
-            tool_name=record.tool_name,
-        )
+        facts = {"tool_call_id": record.tool_call_id or "unknown", "tool_name": record.tool_name}
+        message = build_message("tool", join_result_parts(record.content), **facts)
         return ImportedMessage(message=message, at=at, hidden=record.is_undone)
     content, files = _split_content(record)
     author: Author | None = None
@@ -281,12 +265,8 @@ def build_imported_message(record: Record, at: datetime, rules: MessageRules) ->
         if name:
             content, author = rest, Author(as_text(name), sender_id or rules.sender_ids.get(name))
     notes = [note for item in record.attachments if (note := _attach(item, files, rules))]
-    message = build_message(
-        record.role,
-        "\n".join([content, *notes] if content else notes),
-        tool_calls=record.tool_calls,
-        reasoning=record.reasoning,
-    )
+    text = "\n".join([content, *notes] if content else notes)
+    message = build_message(record.role, text, tool_calls=record.tool_calls, reasoning=record.reasoning)
     platform_id = record.platform_message_id if is_storable(record.platform_message_id) else ""
     if author or platform_id:
         message = replace(message, author=author, platform_message_id=platform_id or None)
@@ -303,8 +283,7 @@ def _split_content(record: Record) -> tuple[str, list[ImportedFile]]:
         elif isinstance(text := as_dict(part).get("text"), str):
             texts.append(text)
         elif url := _find_url(as_dict(part)):
-            file = read_data_url(url)
-            if file is not None:
+            if file := read_data_url(url):
                 files.append(file)
             else:
                 texts.append(url if not url.startswith("data:") else format_missing_file("image"))

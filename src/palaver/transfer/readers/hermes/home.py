@@ -13,6 +13,7 @@ from palaver.core.foreign_sqlite import InvalidForeignDatabase
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.transfer.imported import ImportedAccount, ImportedHomeChannel
 from palaver.transfer.reader_kit.values import as_dict, as_id, as_text, is_plain
+from palaver.transfer.readers.hermes.folder import HermesFolder
 from palaver.transfer.readers.hermes.records import read_seconds
 from palaver.transfer.readers.hermes.state_database import (
     Chain,
@@ -31,17 +32,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from palaver.transfer.readers.hermes.folder import HermesFolder, HomeChat
+    from palaver.transfer.readers.hermes.folder import HomeChat
 
 
 _DATED_ID = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
 
 
-class HermesHome:
-    def __init__(self, folder: HermesFolder) -> None:
-        self.folder = folder
-        sessions, page = folder.path / "sessions", folder.path / "webui"
-        self.database = _open_database(folder)
+class HermesHome(HermesFolder):
+    def __init__(self, path: Path, root: Path, profile: str) -> None:
+        super().__init__(path, root, profile)
+        sessions, page = path / "sessions", path / "webui"
+        self.database = _open_database(self)
         self.transcripts = _list_files(sessions, ".jsonl")
         self.snapshots = {
             name.removeprefix("session_"): path
@@ -49,19 +50,25 @@ class HermesHome:
             if name.startswith("session_")
         }
         self.pages = _list_files(page / "sessions", ".json")
-        self.lineage = read_lineage(self._read_links(), frozenset(self.pages))
-        self.projects = read_projects(folder)
-        self.routes = read_routes(folder, self.database)
+        rows: list[dict[str, Any]] = []
+        if self.database is not None:
+            try:
+                rows.extend(self.database.list_links())
+            except InvalidForeignDatabase as error:
+                self.report(self.database.name, error)
+        self.lineage = read_lineage(rows, frozenset(self.pages))
+        self.projects = read_projects(self)
+        self.routes = read_routes(self, self.database)
         # The chats of sessions that a route names.
         self.origins = {route.session_id: route.origin for route in self.routes.values()}
         # The conversations that chats are on, by their first session.
         self.current = find_current(self.lineage, self.routes)
         if self.lineage.delegate_count:
             what = f"Sub-agent sessions are left out, as in Hermes' own lists: {self.lineage.delegate_count}."
-            folder.report(folder.path / "state.db", what)
+            self.report(path / "state.db", what)
 
     def make_origin_id(self, session_id: str) -> str:
-        return f"{self.folder.profile}/{session_id}" if self.folder.profile else session_id
+        return f"{self.profile}/{session_id}" if self.profile else session_id
 
     def list_chains(self) -> list[Chain]:
         """Return all conversations: those of the database, and those that are only in files."""
@@ -85,26 +92,17 @@ class HermesHome:
     def home_channels(self) -> list[ImportedHomeChannel]:
         """The home channel of each platform, as the chat that is known from conversations, if it is."""
         channels = []
-        for name, chat in self.folder.settings.homes.items():
+        for name, chat in self.settings.homes.items():
             try:
                 source = _build_home_channel(convert_platform(name), chat, self.chats)
                 channels.append(ImportedHomeChannel(source=source))
             except InvalidSource as error:
-                self.folder.report(f"home channel of {name}", error)
+                self.report(f"home channel of {name}", error)
         return channels
-
-    def _read_links(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
-        if self.database is not None:
-            try:
-                rows.extend(self.database.list_links())
-            except InvalidForeignDatabase as error:
-                self.folder.report(self.database.name, error)
-        return rows
 
     def _find_start(self, session_id: str) -> float:
         """Return when a conversation began that the database does not know."""
-        zone = self.folder.zone
+        zone = self.zone
         if page := self.pages.get(session_id):
             with suppress(UnreadableObject, OSError):
                 for key, value in read_members(page, ("messages",)):
@@ -167,16 +165,15 @@ def _list_files(folder: Path, ending: str) -> dict[str, Path]:
 
 def read_accounts(home: HermesHome) -> Iterator[ImportedAccount]:
     """Read allow-lists and pairings; each person on a platform comes once."""
-    folder = home.folder
     accounts: dict[tuple[str, str], ImportedAccount] = {}
-    for account in folder.settings.allowed:
-        _add_account(folder, accounts, account)
+    for account in home.settings.allowed:
+        _add_account(home, accounts, account)
     pattern = "pairing/*-approved.json"
-    for path in (*sorted(folder.path.glob(pattern)), *sorted(folder.path.glob(f"platforms/{pattern}"))):
+    for path in (*sorted(home.path.glob(pattern)), *sorted(home.path.glob(f"platforms/{pattern}"))):
         platform = path.name.removesuffix("-approved.json")
-        for user_id, details in as_dict(folder.read_json(path, "Pairings")).items():
+        for user_id, details in as_dict(home.read_json(path, "Pairings")).items():
             name = as_text(as_dict(details).get("user_name"))
-            _add_account(folder, accounts, ImportedAccount(platform=platform, user_id=user_id, name=name))
+            _add_account(home, accounts, ImportedAccount(platform=platform, user_id=user_id, name=name))
     chats = home.chats.values()
     names = {(str(chat.platform), chat.user_id): chat.user_name for chat in chats if chat.user_name}
     for key, account in accounts.items():

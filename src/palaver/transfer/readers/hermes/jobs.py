@@ -54,20 +54,19 @@ def read_memories(folder: HermesFolder) -> Iterator[ImportedMemory]:
 
 
 def read_jobs(home: HermesHome) -> Iterator[ImportedJob]:
-    folder = home.folder
-    path = folder.path / "cron" / "jobs.json"
-    data = folder.read_json(path, "Jobs")
+    path = home.path / "cron" / "jobs.json"
+    data = home.read_json(path, "Jobs")
     jobs = data if isinstance(data, list) else as_list(as_dict(data).get("jobs"))
     for number, job in enumerate(map(as_dict, jobs), start=1):
         label = as_text(job.get("name")) or as_id(job.get("id")) or f"number {number}"
-        where = f"{folder.make_name(path)}, job {label}"
+        where = f"{home.make_name(path)}, job {label}"
         try:
             yield _read_job(job, home)
         except InvalidInput as error:
-            folder.report(where, f"{error} The job is left out.")
+            home.report(where, f"{error} The job is left out.")
             continue
         if missing := [words for key, words in _IGNORED.items() if job.get(key)]:
-            folder.report(where, f"The job comes in without {' and '.join(missing)}.")
+            home.report(where, f"The job comes in without {' and '.join(missing)}.")
 
 
 def _read_job(job: dict[str, Any], home: HermesHome) -> ImportedJob:
@@ -82,7 +81,7 @@ def _read_job(job: dict[str, Any], home: HermesHome) -> ImportedJob:
         name=as_text(job.get("name")).strip() or prompt[:50],
         prompt=prompt,
         schedule=_read_schedule(as_dict(job.get("schedule")), home),
-        timezone=home.folder.settings.timezone or None,
+        timezone=home.settings.timezone or None,
         targets=_read_targets(job.get("deliver"), origin, home),
         runs_left=_read_runs_left(as_dict(job.get("repeat")), as_dict(job.get("schedule"))),
         origin=origin,
@@ -106,7 +105,7 @@ def _read_origin(value: object, home: HermesHome) -> SessionSource | None:
 def _read_schedule(schedule: dict[str, Any], home: HermesHome) -> str:
     match schedule.get("kind"):
         case "once":
-            seconds = read_seconds(schedule.get("run_at"), home.folder.zone)
+            seconds = read_seconds(schedule.get("run_at"), home.zone)
             if seconds is None:
                 raise InvalidInput("Its time cannot be read.")
             text = f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -116,7 +115,7 @@ def _read_schedule(schedule: dict[str, Any], home: HermesHome) -> str:
             text = " ".join(as_text(schedule.get("expr")).split())
         case kind:
             raise InvalidInput(f"Its schedule is of the kind {kind!r}, which is not known.")
-    timezone = home.folder.settings.timezone or "UTC"
+    timezone = home.settings.timezone or "UTC"
     return format_schedule(parse_schedule(text, timezone=timezone, now=datetime.now(UTC)))
 
 

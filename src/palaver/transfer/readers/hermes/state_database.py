@@ -81,17 +81,15 @@ class StateDatabase:
 
     def read_routes(self) -> Iterator[dict[str, Any]]:
         """Read which chat is on which session; the newest last."""
-        return self._database.select(
-            "gateway_routing", ("session_key", "entry_json", "updated_at"), "ORDER BY updated_at"
-        )
+        columns = ("session_key", "entry_json", "updated_at")
+        return self._database.select("gateway_routing", columns, "ORDER BY updated_at")
 
     def open_records(self, session_id: str) -> Iterator[Record | ImportProblem]:
         """Read the messages of a session in the order in which they were stored."""
         is_reviewed = False  # the answer to a review in the background follows
         try:
-            for row in self._database.select(
-                "messages", _MESSAGE_COLUMNS, "WHERE session_id = ? ORDER BY id", (session_id,)
-            ):
+            order = "WHERE session_id = ? ORDER BY id"
+            for row in self._database.select("messages", _MESSAGE_COLUMNS, order, (session_id,)):
                 where = f"{self.name}, message {row['id']}"
                 record = read_record(_decode_row(row), where, self._zone)
                 if isinstance(record, ImportProblem):
@@ -126,7 +124,6 @@ def parse_stored_json(text: object, default: Any) -> Any:
 @dataclass(slots=True)
 class SessionLink:
     id: str
-    source: str
     parent_id: str
     started_at: float
     end_reason: str
@@ -189,18 +186,16 @@ def read_lineage(rows: Iterable[dict[str, Any]], page_ids: frozenset[str] = froz
 
 def _read_link(row: dict[str, Any]) -> SessionLink:
     config = as_dict(parse_stored_json(row["model_config"], {}))
-    source = as_text(row["source"])
     started_at = row["started_at"]
     return SessionLink(
         id=as_id(row["id"]),
-        source=source,
         parent_id=as_id(row["parent_session_id"]),
         started_at=float(started_at) if isinstance(started_at, int | float) else 0.0,
         end_reason=as_text(row["end_reason"]),
         session_key=as_text(row["session_key"]),
         message_count=as_count(row["message_count"]),
         is_branch=config.get("_branched_from") is not None,
-        is_delegate=config.get("_delegate_from") is not None or source in _AGENT_SOURCES,
+        is_delegate=config.get("_delegate_from") is not None or as_text(row["source"]) in _AGENT_SOURCES,
     )
 
 
