@@ -29,6 +29,7 @@ from palaver.people import erasures_table as erasures
 from palaver.sessions import inbound_table as inbound_messages, lanes_table as lanes, shares_table as shares
 from palaver.sessions.deletions import clean_search_index, finish_deletions
 from palaver.transfer import imports_table as imports
+from palaver.transfer.uploads import UPLOADS_FOLDER, ImportUploads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -70,6 +71,7 @@ class Cleanup:
         self._attachments = attachments
         self._get_rules = get_rules
         self._erasures = Erasures(store, attachments, outputs)
+        self._uploads = None if outputs is None else ImportUploads(outputs.parent / UPLOADS_FOLDER, store.clock)
         self._retention = Retention(store, lambda: self._get_rules().retention)
 
     async def run(self) -> None:
@@ -98,6 +100,8 @@ class Cleanup:
             self.finish_deletions,
             self.clean_search_index,
         ]
+        if self._uploads is not None:
+            steps.append(partial(asyncio.to_thread, self._uploads.delete_old))
         for clean_up in steps:
             try:
                 await clean_up()

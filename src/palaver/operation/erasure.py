@@ -15,7 +15,7 @@ import asyncio
 import logging
 import shutil
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from palaver.media.attachments import Attachments
     from palaver.sessions.store import SessionStore
-
-T = TypeVar("T")
 
 BATCH_PAUSE_SECONDS: Final = 0.002  # after each transaction, so that those of others come in between
 

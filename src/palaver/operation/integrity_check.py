@@ -19,7 +19,7 @@ from palaver.core.engines.sqlite import DIALECT as SQLITE_DIALECT, SqliteEngine
 from palaver.operation import invariants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from palaver.sessions.store import SessionStore
@@ -80,9 +80,9 @@ def check_integrity(store: SessionStore, attachments: Path) -> Iterator[CheckRes
         "Database file" if engine.name == "sqlite" else "Database": find_engine_problems(engine),
         "Tables and indexes": find_schema_problems(engine),
         "Logs, counters and search index": iterate_wrong_sessions(engine),
-        "Running turns": _check_ranges(engine, invariants.find_double_turns),
+        "Running turns": _check_ranges(engine, invariants.ONE_RUNNING_TURN),
         "Chats and their conversations": chain(
-            _check_ranges(engine, invariants.find_wrong_lanes),
+            _check_ranges(engine, invariants.NO_LANE_ON_ENDED_SESSION),
             engine.run(Read(lambda tx: invariants.list_lost_lanes(tx, MAX_LISTED), is_long=True)),
         ),
         "Attached files": _check_files(engine, attachments),
@@ -94,9 +94,10 @@ def check_integrity(store: SessionStore, attachments: Path) -> Iterator[CheckRes
         yield result
 
 
-def _check_ranges(engine: Engine, find: Callable[..., list[str]]) -> Iterator[str]:
+def _check_ranges(engine: Engine, rule: tuple[str, str]) -> Iterator[str]:
     for after, up_to in _iterate_ranges(engine):
-        yield from engine.run(Read(partial(find, after=after, up_to=up_to, limit=SESSIONS_PER_READ), is_long=True))
+        find = partial(invariants.find_wrong_rows, rule=rule, after=after, up_to=up_to, limit=SESSIONS_PER_READ)
+        yield from engine.run(Read(find, is_long=True))
 
 
 def iterate_wrong_sessions(engine: Engine) -> Iterator[invariants.WrongSession]:

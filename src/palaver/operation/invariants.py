@@ -42,10 +42,17 @@ _UNMARKED_EVENTS = """SELECT s.no, s.id, MIN(hidden.seq) FROM event hidden JOIN 
     GROUP BY s.no, s.id ORDER BY s.id LIMIT $3"""
 _LAST_MESSAGES = """SELECT no, id, last_message_at, preview FROM session
     WHERE no > $1 AND no <= $2 AND is_deleted = 0 AND last_seq > 0 ORDER BY no"""
-_TWO_RUNNING_TURNS = """SELECT s.id FROM turn t JOIN session s ON s.no = t.session_no
-    WHERE t.state = 'running' AND s.no > $1 AND s.no <= $2 GROUP BY s.id HAVING COUNT(*) > 1 ORDER BY s.id LIMIT $3"""
-_LANES_ON_ENDED_SESSIONS = """SELECT l.key, s.id FROM lane l JOIN session s ON s.no = l.session_no
-    WHERE s.no > $1 AND s.no <= $2 AND s.end_reason NOT IN ('idle', 'daily') ORDER BY l.key LIMIT $3"""
+# Rules: the rows that break one, and what is said of each.
+ONE_RUNNING_TURN: Final = (
+    """SELECT s.id FROM turn t JOIN session s ON s.no = t.session_no
+    WHERE t.state = 'running' AND s.no > $1 AND s.no <= $2 GROUP BY s.id HAVING COUNT(*) > 1 ORDER BY s.id LIMIT $3""",
+    "conversation {} has more than one running turn",
+)
+NO_LANE_ON_ENDED_SESSION: Final = (  # ended by a person
+    """SELECT l.key, s.id FROM lane l JOIN session s ON s.no = l.session_no
+    WHERE s.no > $1 AND s.no <= $2 AND s.end_reason NOT IN ('idle', 'daily') ORDER BY l.key LIMIT $3""",
+    "the chat {} continues conversation {}, which has ended",
+)
 
 
 class StoredFile(NamedTuple):
@@ -111,15 +118,10 @@ def _describe_counters(row: Row) -> WrongSession:
     return WrongSession(no, problem, is_repairable)
 
 
-def find_double_turns(tx: Transaction, after: int, up_to: int, limit: int) -> list[str]:
-    rows = tx.fetch_all(_TWO_RUNNING_TURNS, after, up_to, limit)
-    return [f"conversation {session_id} has more than one running turn" for (session_id,) in rows]
-
-
-def find_wrong_lanes(tx: Transaction, after: int, up_to: int, limit: int) -> list[str]:
-    """Return a sentence for each lane on a session that was ended by a person."""
-    rows = tx.fetch_all(_LANES_ON_ENDED_SESSIONS, after, up_to, limit)
-    return [f"the chat {key} continues conversation {session_id}, which has ended" for key, session_id in rows]
+def find_wrong_rows(tx: Transaction, rule: tuple[str, str], after: int, up_to: int, limit: int) -> list[str]:
+    """Return a sentence for each row of a range of sessions that breaks a rule."""
+    sql, sentence = rule
+    return [sentence.format(*row) for row in tx.fetch_all(sql, after, up_to, limit)]
 
 
 def list_files(tx: Transaction, after: int, limit: int) -> list[StoredFile]:

@@ -1,4 +1,4 @@
-"""What monitoring asks a server: what ended since it last asked, whether requests can be served, what is new in it."""
+"""Monitoring: reads what ended since the last reading, whether requests can be served, and what is new in a version."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class MetricsReader:
         return snapshot
 
     async def load_overall_budgets(self) -> list[BudgetStatus]:
-        """Return how the day and the month of everybody together stand."""
+        """Return how the day and the month of all people together stand."""
         now = self._store.clock.now()
         subjects, rules = [(BudgetScope.ALL, "")], self._get_budget_rules()
         return await self._store.engine.arun(Read(lambda tx: load_statuses(tx, subjects, rules, now)))

@@ -123,28 +123,24 @@ def _add_secret_files(backup: Backup, home: Path) -> tuple[list[str], list[str]]
 
 
 def _keep_and_swap(prepared: Path, database: Path) -> Path | None:
-    marker = get_restore_marker(database)
+    marker, kept = get_restore_marker(database), None
     if not database.exists():
         _rename_log(database)
-        return _swap(prepared, database, None)
-    is_folded = not marker.exists() and fold_log(database)
-    kept = _keep(database, with_log=not is_folded)
-    crash_point("restore.old_kept")
-    if not is_folded:
-        marker.touch(mode=0o600)
-        flush_folder(database.parent)
-        crash_point("restore.marked")
-        _remove_log(database)
-        crash_point("restore.log_removed")
-    return _swap(prepared, database, kept)
-
-
-def _swap(prepared: Path, database: Path, kept: Path | None) -> Path | None:
+    else:
+        is_folded = not marker.exists() and fold_log(database)
+        kept = _keep(database, with_log=not is_folded)
+        crash_point("restore.old_kept")
+        if not is_folded:
+            marker.touch(mode=0o600)
+            flush_folder(database.parent)
+            crash_point("restore.marked")
+            _remove_log(database)
+            crash_point("restore.log_removed")
     crash_point("restore.before_swap")
     prepared.replace(database)
     flush_folder(database.parent)
     crash_point("restore.swapped")
-    get_restore_marker(database).unlink(missing_ok=True)
+    marker.unlink(missing_ok=True)
     flush_folder(database.parent)
     return kept
 

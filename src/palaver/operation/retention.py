@@ -102,7 +102,7 @@ class Retention:
         dry_run: bool = True,
         time_limit: timedelta | None = None,
     ) -> PruneReport:
-        """Delete, or with `dry_run` only count, everybody's conversations that were not used for `age`.
+        """Delete, or with `dry_run` only count, all people's conversations that were not used for `age`.
 
         With `time_limit`, it returns after about so long what it has done until then: calling it again goes on. Of long
         conversations, the rows that are left are then deleted by the cleanup of a server.

@@ -58,9 +58,7 @@ def find_sessions(tx: Transaction, person: ErasedPerson, after: int) -> tuple[li
     theirs = {
         session_no
         for session_no, kind, person_id, body in found
-        if person_id in person.person_ids
-        or _is_author(person, facts := find_facts(body))
-        or _drop_quotes(person, kind, facts)[1]
+        if _is_by_person(person, person_id, facts := find_facts(body)) or _drop_quotes(person, kind, facts)[1]
     }
     return sorted(theirs), last
 
@@ -76,11 +74,7 @@ def count_shared_messages(tx: Transaction, person: ErasedPerson, after: int) -> 
         f" AND (s.audience_no IN ({own}) OR s.is_deleted = 1))"
     )
     found, last = _read_entries(tx, person, after, is_shared, *person.audiences)
-    theirs = [
-        session_no
-        for session_no, _, person_id, body in found
-        if person_id in person.person_ids or _is_author(person, find_facts(body))
-    ]
+    theirs = [no for no, _, person_id, body in found if _is_by_person(person, person_id, find_facts(body))]
     return len(theirs), set(theirs), last
 
 
@@ -109,10 +103,10 @@ def _build_condition(person: ErasedPerson, first: int) -> tuple[str, list[str]]:
     return " OR ".join(conditions), params
 
 
-def _is_author(person: ErasedPerson, facts: dict[str, Any]) -> bool:
-    """Return whether an entry names the person as its author by an id of a platform, as entries without a person do."""
+def _is_by_person(person: ErasedPerson, person_id: str | None, facts: dict[str, Any]) -> bool:
+    """Return whether an entry is the person's, or names them by an id of a platform, as entries without a person do."""
     author = facts.get("author")
-    return isinstance(author, dict) and author.get("id") in person.account_ids
+    return person_id in person.person_ids or (isinstance(author, dict) and author.get("id") in person.account_ids)
 
 
 def _drop_quotes(person: ErasedPerson, kind: str, facts: dict[str, Any]) -> tuple[dict[str, Any], int]:
@@ -149,9 +143,8 @@ def erase_batch(tx: Transaction, row: ErasureRow, now: int) -> ErasureRow:
     """Erase the next entries of the conversation that is being worked on."""
     session_no = row.session_no
     assert session_no is not None  # noqa: S101
-    is_deleted: int | None = fetch_value(
-        tx, f"SELECT is_deleted FROM session WHERE no = $1 {tx.for_update}", session_no
-    )
+    sql = f"SELECT is_deleted FROM session WHERE no = $1 {tx.for_update}"
+    is_deleted: int | None = fetch_value(tx, sql, session_no)
     if is_deleted is None:
         return replace(row, session_no=None, session_seq=0)  # it was deleted meanwhile
     if is_deleted:  # it is being deleted: the person's entries go with all the others
@@ -219,7 +212,7 @@ def _erase_events(tx: Transaction, row: ErasureRow, session_no: int, events: Seq
     for event in events:
         seq, kind, person_id, hidden_by = event.seq, event.kind, event.person_id, event.hidden_by
         facts = bodies[seq]
-        is_theirs = person_id in person.person_ids or _is_author(person, facts)
+        is_theirs = _is_by_person(person, person_id, facts)
         is_answer = kind == EventKind.MESSAGE and answered.get(seq) in gone
         is_title = kind == EventKind.RENAMED and facts.get("automatic") is True
         if (is_theirs and kind not in _KEPT_KINDS) or is_answer or is_title:
@@ -248,32 +241,22 @@ def _erase_events(tx: Transaction, row: ErasureRow, session_no: int, events: Seq
 
 def _find_gone(tx: Transaction, person: ErasedPerson, session_no: int, seqs: Sequence[int]) -> set[int]:
     """Return those of these messages that are erased already, or will be because the person wrote them."""
-    gone: set[int] = set()
-    for start in range(0, len(seqs), 100):
-        batch = seqs[start : start + 100]
-        found = tx.fetch_all(
-            f"SELECT seq, kind, person_id, body FROM event WHERE session_no = $1"
-            f" AND seq IN ({build_placeholders(len(batch), first=2)})",
-            session_no,
-            *batch,
-        )
-        gone |= {
-            seq
-            for seq, kind, person_id, body in found
-            if kind == EventKind.ERASED or person_id in person.person_ids or _is_author(person, find_facts(body))
-        }
-    return gone
+    some = build_placeholders(len(seqs), first=2)
+    sql = f"SELECT seq, kind, person_id, body FROM event WHERE session_no = $1 AND seq IN ({some})"
+    return {
+        seq
+        for seq, kind, person_id, body in (tx.fetch_all(sql, session_no, *seqs) if seqs else ())
+        if kind == EventKind.ERASED or _is_by_person(person, person_id, find_facts(body))
+    }
 
 
 def _erase_event(tx: Transaction, session_no: int, seq: int, kind: str, *, is_hidden: bool) -> None:
     facts: dict[str, Any] = {ERASED_KIND_FACT: kind}
     if is_hidden:
         facts[ERASED_HIDDEN_FACT] = True
-    if tx.name == "sqlite":
-        where = "rowid = (SELECT no FROM event WHERE session_no = $1 AND seq = $2)"
-    else:
-        where = "event_no = (SELECT no FROM event WHERE session_no = $1 AND seq = $2)"
-    tx.execute(f"DELETE FROM search WHERE {where}", session_no, seq)
+    key = "rowid" if tx.name == "sqlite" else "event_no"
+    event_no = "SELECT no FROM event WHERE session_no = $1 AND seq = $2"
+    tx.execute(f"DELETE FROM search WHERE {key} = ({event_no})", session_no, seq)
     tx.execute(
         "UPDATE event SET kind = 'erased', role = NULL, content = NULL, body = $3, person_id = NULL,"
         " platform_message_id = NULL, hidden_by = NULL, edited_by = NULL WHERE session_no = $1 AND seq = $2",

@@ -253,12 +253,7 @@ class PersonArchives:
         if row is None:
             raise NotFound("Person not found.")
         member = self._store.engine.run(Read(lambda tx: people.find_person(tx, person_id)))
-        person = row.person
-        return {
-            "id": person.id,
-            "name": person.name,
-            "role": person.role,
-            "timezone": person.timezone,
+        return {name: getattr(row.person, name) for name in ("id", "name", "role", "timezone")} | {
             "platforms": list(member.platforms) if member else [],
             "chat_accounts": [asdict(each) for each in member.chat_accounts] if member else [],
             "sign_in_methods": asdict(member.sign_in_methods) if member and member.sign_in_methods else None,

@@ -70,9 +70,7 @@ _ALLOWED_ATTRIBUTES = {"a": {"href"}, "ol": {"start"}, "code": {"class"}}
 MAX_IMAGE_BYTES: Final = 3_000_000  # a larger image is listed by name
 MAX_DOCUMENT_IMAGE_BYTES: Final = 15_000_000  # of all images in one document; the rest are listed by name
 MAX_MARKDOWN_CHARS: Final = 200_000  # a longer text is shown as it was written
-_MARKDOWN_PIECE: Final = Capabilities(
-    max_length=20_000
-)  # a long text is rendered in pieces, so its time stays in bounds
+_MARKDOWN_PIECE: Final = Capabilities(max_length=20_000)  # of a long text: rendered one by one, in bounded time
 _SCHEMES: Final = frozenset({"https", "http", "mailto"})
 _AGENT_NAME: Final = "Agent"
 PAGE_END: Final = "</main>\n</body>\n</html>\n"

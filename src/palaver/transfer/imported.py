@@ -163,19 +163,15 @@ class ImportReader(Protocol):
     @property
     def format(self) -> str:
         """The name of the format: `hermes`, `chatgpt`, …"""
-        ...
 
     @property
     def platform(self) -> Platform:
         """The platform of conversations that have no source."""
-        ...
 
     def count_conversations(self) -> int | None:
         """Return how many conversations there are, for a progress bar; None if only reading them all would tell."""
-        ...
 
     def read_items(self) -> Iterator[ImportedItem]:
         """Read everything. Conversations come oldest first, so that a branch comes after its parent."""
-        ...
 
     def close(self) -> None: ...

@@ -294,7 +294,7 @@ class RecordStream:
 
     @property
     def position(self) -> int:
-        """How far the file was read."""
+        """The place up to which the file was read."""
         return self._file.tell()
 
     def seek(self, offset: int) -> None:

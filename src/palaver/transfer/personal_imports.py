@@ -12,14 +12,13 @@ import logging
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakValueDictionary
 
 from palaver.core.clock import compute_pause
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read
 from palaver.core.errors import NotAllowed, NotFound, PalaverError, StoreError
+from palaver.core.fair_slots import FairSlots
 from palaver.core.ids import PersonId
-from palaver.core.tasks import cancel_tasks
 from palaver.core.texts import say, store_text
 from palaver.people import table as people
 from palaver.people.model import Principal, Role
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
     from palaver.transfer.importer import Importer
 
-CLEANUP_SECONDS: Final = 3600.0
 MAX_RUNNING: Final = 2  # checks and imports at the same time, of all people; of one person, one
 SLICE_SECONDS: Final = 0.004  # of work before a pause: about as long as a request takes
 
@@ -68,10 +66,8 @@ class PersonalImports:
         self._progress: dict[str, int] = {}
         self._is_stopping = False
         self._changes = asyncio.Lock()  # one change of an upload's state at a time
-        self._slots = asyncio.Semaphore(MAX_RUNNING)
-        self._person_slots: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._slots = FairSlots(MAX_RUNNING, per_key=1)
         self._deleted: set[str] = set()  # uploads whose task has not noticed it yet
-        self._cleanup: asyncio.Task[None] | None = None
 
     @property
     def max_bytes(self) -> int:
@@ -125,8 +121,7 @@ class PersonalImports:
         return PersonalImport(upload=upload, progress=self._progress.get(upload.id, 0))
 
     async def start(self) -> None:
-        """Go on with what a stopped server has left unfinished, and delete old files now and then."""
-        self._cleanup = asyncio.create_task(self._clean_up_regularly(), name="palaver-import-cleanup")
+        """Go on with what a stopped server has left unfinished."""
         for upload in await asyncio.to_thread(lambda: list(self._uploads.list_all())):
             if upload.state in {"checking", "importing"}:
                 self._start(upload)
@@ -134,17 +129,7 @@ class PersonalImports:
     async def stop(self) -> None:
         """Stop after the conversation that is being imported."""
         self._is_stopping = True
-        if self._cleanup is not None:
-            await cancel_tasks([self._cleanup])
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-
-    async def _clean_up_regularly(self) -> None:
-        while True:
-            try:
-                await asyncio.to_thread(self._uploads.delete_old)
-            except (OSError, StoreError) as error:
-                log.warning("import_cleanup_failed", extra={"error": str(error)})
-            await asyncio.sleep(CLEANUP_SECONDS)
 
     def _start(self, upload: Upload) -> None:
         task = asyncio.create_task(self._run(upload), name=f"palaver-import-{upload.id}")
@@ -160,9 +145,8 @@ class PersonalImports:
     async def _run(self, upload: Upload) -> None:
         """Check or import a file, and store what came of it."""
         try:
-            person_slot = self._person_slots.setdefault(upload.person_id, asyncio.Lock())
             with translate_errors():
-                async with person_slot, self._slots:
+                async with self._slots.hold(upload.person_id):
                     self._stop_if_asked(upload.id)
                     ended = await self._work(upload)
         except _ImportStopped:

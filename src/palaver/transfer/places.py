@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.engines.base import Read, Transaction, Write
@@ -52,7 +53,6 @@ class PlaceFinder:
     def __init__(self, run: ImportRun) -> None:
         self._run = run
         self._people: RecentEntries[tuple[str, str], tuple[PersonId, int] | None] = RecentEntries(_MAX_CACHED_PEOPLE)
-        self._own_audience_no: int | None = None
 
     def find(self, conversation: ImportedConversation, session_id: SessionId) -> Place:
         """Find the place of a conversation. Only the operator's import looks at the source that its files name."""
@@ -82,12 +82,15 @@ class PlaceFinder:
             user_name=run.person.name,
         )
         key = build_session_key(source, agent=run.config.agent)
-        if self._own_audience_no is None:
-            row = run.store.engine.run(Read(lambda tx: people.find_by_id(tx, run.person.id)))
-            if row is None:
-                raise InvalidImport("The person of this import was erased while it ran.")
-            self._own_audience_no = row.audience_no
         return Place(source=source, key=key, shared=False, person_id=run.person.id, audience_no=self._own_audience_no)
+
+    @cached_property
+    def _own_audience_no(self) -> int:
+        run = self._run
+        row = run.store.engine.run(Read(lambda tx: people.find_by_id(tx, run.person.id)))
+        if row is None:
+            raise InvalidImport("The person of this import was erased while it ran.")
+        return row.audience_no
 
     def find_author(self, place: Place, author: Author | None) -> PersonId | None:
         """Return the person who wrote a message in a shared place."""

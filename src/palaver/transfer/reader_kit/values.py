@@ -12,6 +12,7 @@ import re
 import stat
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from palaver.core.text import make_json_storable, make_storable
@@ -199,9 +200,9 @@ def limit_tokens(counts: Mapping[str, int]) -> dict[str, Any]:
     return {name: min(int(count), MAX_TOKENS) for name, count in counts.items()}
 
 
-def format_count(count: int, noun: str) -> str:
+def format_count(count: int, noun: str, plural: str = "") -> str:
     """Return a number of things in words: `1 file`, `2,000 files`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def format_missing_file(name: str) -> str:
@@ -304,6 +305,18 @@ def read_plain_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     if len(content) > max_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {max_bytes // 1_000_000} MB", str(path))
     return content
+
+
+def read_text_file(path: Path, name: str, problems: list[ImportProblem], max_chars: int) -> str | None:
+    """Read the beginning of a text file that may be missing; None if it is, or cannot be read."""
+    try:
+        with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
+            return file.read(max_chars)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problems.append(ImportProblem(where=name, what=describe_read_error(error, "The file")))
+        return None
 
 
 def read_json_file(

@@ -83,21 +83,17 @@ class PalaverReader:
         record = line.record
         match record["type"]:
             case "project" if len(self._projects) < _MAX_INDEXED:
-                name, color = record.get("name"), record.get("color")
-                if isinstance(name, str):
-                    self._projects[str(record.get("id"))] = ImportedProject(
-                        name=name, color=color if isinstance(color, str) else None
-                    )
+                if (name := _get_text(record, "name")) is not None:
+                    project = ImportedProject(name=name, color=_get_text(record, "color"))
+                    self._projects[str(record.get("id"))] = project
             case "attachment" if len(self._files) < _MAX_INDEXED:
                 self._files[str(record.get("id"))] = offset
             case "session":
                 return self._read_session(record, offset)
             case "memory":
-                text = record.get("text")
-                if isinstance(text, str):
-                    return ImportedMemory(
-                        origin_id=str(record.get("id")), text=text, at=read_time(record.get("created_at"))
-                    )
+                if (text := _get_text(record, "text")) is not None:
+                    at = read_time(record.get("created_at"))
+                    return ImportedMemory(origin_id=str(record.get("id")), text=text, at=at)
         return None
 
     def _read_session(self, record: Record, offset: int) -> ImportedConversation:
@@ -159,16 +155,13 @@ class PalaverReader:
 
     def _take_files(self, message: Message, at: datetime, *, hidden: bool) -> ImportedMessage:
         """Turn the parts of a message that refer to files into files: they get ids of their own."""
-        content, files = message.content, []
-        if content is not None and not isinstance(content, str):
-            parts = []
-            for part in content:
-                file = self._find_file(part)
-                if file is None:
-                    parts.append(part)
-                else:
-                    files.append(file)
-            content = parts
+        content: Any = message.content
+        parts = (
+            [] if content is None or isinstance(content, str) else [(each, self._find_file(each)) for each in content]
+        )
+        files = [file for _, file in parts if file is not None]
+        if parts:
+            content = [part for part, file in parts if file is None]
         extra = {key: value for key, value in message.extra.items() if key != "answers"}
         clean = Message(message.role, content, message.author, message.platform_message_id, extra)
         return ImportedMessage(message=clean, at=at, hidden=hidden, files=tuple(files))

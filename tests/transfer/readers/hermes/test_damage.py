@@ -12,9 +12,10 @@ import apsw
 import pytest
 
 from palaver.transfer.imported import ImportedMemory, ImportProblem, InvalidImport
+from palaver.transfer.reader_kit.export_files import UnreadableItem
 from palaver.transfer.readers.hermes import open_reader
 from palaver.transfer.readers.hermes.records import sum_usage
-from palaver.transfer.readers.hermes.transcripts import CHUNK_CHARS, UnreadableObject, read_members
+from palaver.transfer.readers.hermes.transcripts import CHUNK_CHARS, read_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,7 +178,7 @@ def test_an_object_is_read_in_pieces(tmp_path: Path) -> None:
         assert [key for key, _ in members] == ["id", "messages", "messages", "messages", "after", "number"]
         assert members[-1] == ("number", 12)
     path.write_text(json.dumps(data)[:-40], encoding="utf-8")
-    with pytest.raises(UnreadableObject):
+    with pytest.raises(UnreadableItem):
         list(read_members(path, ("messages",)))
 
 

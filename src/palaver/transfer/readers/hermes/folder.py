@@ -5,21 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import InvalidInput
 from palaver.jobs.schedule import load_zone
 from palaver.transfer.imported import ImportedAccount, ImportProblem
-from palaver.transfer.reader_kit.values import (
-    as_dict,
-    as_id,
-    as_list,
-    as_text,
-    describe_read_error,
-    open_plain_file,
-    read_json_file,
-)
+from palaver.transfer.reader_kit.values import as_dict, as_id, as_list, as_text, read_json_file, read_text_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +27,7 @@ _PLATFORM_NAMES: Final = {"qq": "qqbot"}
 
 
 class HermesFolder:
-    """What cannot be read in it is reported, and left out."""
+    """Files that cannot be read are reported, and left out."""
 
     def __init__(self, path: Path, root: Path, profile: str) -> None:
         self.path = path
@@ -59,15 +50,7 @@ class HermesFolder:
         return list(dict.fromkeys(problems))
 
     def read_text(self, path: Path) -> str | None:
-        """Read the beginning of a text file that may be missing; None if it is, or cannot be read."""
-        try:
-            with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
-                return file.read(_MAX_FILE_CHARS)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            self.report(path, describe_read_error(error, "The file"))
-            return None
+        return read_text_file(path, self.make_name(path), self._problems, _MAX_FILE_CHARS)
 
     def read_json(self, path: Path, what: str) -> Any:
         return read_json_file(path, self.make_name(path), self._problems, what)

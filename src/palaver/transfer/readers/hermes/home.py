@@ -12,6 +12,7 @@ from palaver.core.errors import InvalidSource
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.transfer.imported import ImportedAccount, ImportedHomeChannel
+from palaver.transfer.reader_kit.export_files import UnreadableItem
 from palaver.transfer.reader_kit.values import as_dict, as_id, as_text, is_plain
 from palaver.transfer.readers.hermes.folder import HermesFolder
 from palaver.transfer.readers.hermes.records import read_seconds
@@ -26,7 +27,7 @@ from palaver.transfer.readers.hermes.state_database import (
     read_lineage,
     read_routes,
 )
-from palaver.transfer.readers.hermes.transcripts import UnreadableObject, read_members, read_projects
+from palaver.transfer.readers.hermes.transcripts import read_members, read_projects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +105,7 @@ class HermesHome(HermesFolder):
         """Return when a conversation began that the database does not know."""
         zone = self.zone
         if page := self.pages.get(session_id):
-            with suppress(UnreadableObject, OSError):
+            with suppress(UnreadableItem, OSError):
                 for key, value in read_members(page, ("messages",)):
                     if key == "created_at" and (seconds := read_seconds(value, zone)):
                         return seconds

@@ -33,14 +33,10 @@ _LISTS: Final = ("messages", "tool_calls", "context_messages")
 _LARGE_MEMBERS: Final = frozenset({"anchor_activity_scenes", "gateway_routing_history", "context_engine_state"})
 
 
-class UnreadableObject(ValueError):
-    """The rest of this file is not JSON; what was read before is valid."""
-
-
 def read_members(path: Path, lists: Container[str]) -> Iterator[tuple[str, Any]]:
     """Yield the members of an object; of the named lists each item, as `(key, item)`.
 
-    Raises UnreadableObject where the file stops being JSON, and OSError if it cannot be read.
+    Raises UnreadableItem where the file stops being JSON, and OSError if it cannot be read; what came before is valid.
     """
     with TextIOWrapper(open_plain_file(path), encoding="utf-8-sig", errors="replace") as file:
         yield from _ObjectReader(file).read(lists)
@@ -75,12 +71,12 @@ class _ObjectReader:
             if self._position < len(self._buffer):
                 return self._buffer[self._position]
             if not self._fill():
-                raise UnreadableObject("The file ends too early.")
+                raise UnreadableItem("The file ends too early.")
 
     def _expect(self, char: str) -> None:
         found = self._peek()
         if found != char:
-            raise UnreadableObject(f"It is not valid JSON: {found!r} instead of {char!r}.")
+            raise UnreadableItem(f"It is not valid JSON: {found!r} instead of {char!r}.")
         self._position += 1
 
     def _skip_comma(self, end: str) -> None:
@@ -93,10 +89,10 @@ class _ObjectReader:
             try:
                 value, end = self._decoder.raw_decode(self._buffer, self._position)
             except RecursionError:
-                raise UnreadableObject("It is nested too deeply.") from None
+                raise UnreadableItem("It is nested too deeply.") from None
             except ValueError:
                 if not self._fill():
-                    raise UnreadableObject("The file ends in the middle of an item, or is not valid JSON.") from None
+                    raise UnreadableItem("The file ends in the middle of an item, or is not valid JSON.") from None
                 continue
             if end == len(self._buffer) and self._fill():  # a number may go on
                 continue
@@ -107,7 +103,7 @@ class _ObjectReader:
         """Read more of the file, always as much again as there is, so that long items are not parsed too often."""
         rest = self._buffer[self._position :]
         if len(rest) > MAX_ITEM_CHARS:
-            raise UnreadableObject(f"An item has more than {MAX_ITEM_CHARS // 1_000_000} million characters.")
+            raise UnreadableItem(f"An item has more than {MAX_ITEM_CHARS // 1_000_000} million characters.")
         more = self._file.read(max(CHUNK_CHARS, len(rest)))
         self._buffer, self._position = rest + more, 0
         return bool(more)
@@ -145,7 +141,7 @@ def open_snapshot(path: Path, name: str, zone: tzinfo | None) -> Iterator[Record
                 number += 1
                 if record := read_record(as_dict(data), f"{name}, message {number}", zone):
                     yield record
-    except UnreadableObject as error:
+    except UnreadableItem as error:
         yield ImportProblem(where=f"{name}, after message {number}", what=str(error))
     except OSError as error:
         yield ImportProblem(where=name, what=describe_read_error(error, "The file"))
@@ -176,7 +172,7 @@ def read_webui_session(path: Path, name: str, zone: tzinfo | None) -> WebuiSessi
                 _read_context(session, value, zone)
             elif key not in _LISTS and key not in _LARGE_MEMBERS:
                 session.fields[key] = value
-    except UnreadableObject as error:
+    except UnreadableItem as error:
         if not session.fields:
             return ImportProblem(where=name, what=f"{error} The file is left out.")
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,13 +74,12 @@ class OpenClawReader:
     def __init__(self, folder: Path, agents: list[AgentSessions]) -> None:
         self._folder = folder
         self._agents = agents
-        self._sessions: list[StoredSession] | None = None
 
     def count_conversations(self) -> int:
-        return len(self._find_sessions())
+        return len(self._sessions)
 
     def read_items(self) -> Iterator[ImportedItem]:
-        sessions = self._find_sessions()
+        sessions = self._sessions
         for agent in self._agents:
             yield from agent.problems
         yield from read_state(self._folder)
@@ -94,13 +94,12 @@ class OpenClawReader:
         for agent in self._agents:
             agent.close()
 
-    def _find_sessions(self) -> list[StoredSession]:
-        if self._sessions is None:
-            for agent in self._agents:
-                agent.find()
-            found = [session for agent in self._agents for session in agent.sessions]
-            self._sessions = sorted(found, key=lambda each: (each.created_at, each.agent, each.session_id))
-        return self._sessions
+    @cached_property
+    def _sessions(self) -> list[StoredSession]:
+        for agent in self._agents:
+            agent.find()
+        found = [session for agent in self._agents for session in agent.sessions]
+        return sorted(found, key=lambda each: (each.created_at, each.agent, each.session_id))
 
 
 def _describe(session: StoredSession) -> ImportedConversation | None:

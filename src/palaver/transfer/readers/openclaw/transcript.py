@@ -73,7 +73,6 @@ class Transcript(Protocol):
 
     def read_lines(self) -> Iterator[tuple[int, bytes | str | None]]:
         """Read the lines, with their places; None for one that is too long."""
-        ...
 
     def read_line(self, place: int) -> bytes | str: ...
 
