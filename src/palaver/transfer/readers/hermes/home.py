@@ -1,20 +1,30 @@
-"""The conversations in a folder of Hermes, where each is stored, who was allowed to talk to it, and home channels."""
+"""The folder of Hermes, or of one of its profiles: conversations and where each is stored, people, and settings."""
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.errors import InvalidSource
+from palaver.core.errors import InvalidInput, InvalidSource
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.transfer.imported import ImportedAccount, ImportedHomeChannel
+from palaver.jobs.schedule import load_zone
+from palaver.transfer.imported import ImportedAccount, ImportedHomeChannel, ImportedProject, ImportProblem
 from palaver.transfer.reader_kit.export_files import UnreadableItem
-from palaver.transfer.reader_kit.values import as_dict, as_id, as_text, is_plain
-from palaver.transfer.readers.hermes.folder import HermesFolder
+from palaver.transfer.reader_kit.values import (
+    as_count,
+    as_dict,
+    as_id,
+    as_list,
+    as_text,
+    is_plain,
+    read_json_file,
+    read_text_file,
+)
 from palaver.transfer.readers.hermes.records import read_seconds
 from palaver.transfer.readers.hermes.state_database import (
     Chain,
@@ -24,24 +34,36 @@ from palaver.transfer.readers.hermes.state_database import (
     convert_chat_id,
     convert_origin,
     convert_platform,
+    parse_stored_json,
     read_lineage,
-    read_routes,
 )
-from palaver.transfer.readers.hermes.transcripts import read_members, read_projects
+from palaver.transfer.readers.hermes.transcripts import read_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import tzinfo
     from pathlib import Path
 
-    from palaver.transfer.readers.hermes.folder import HomeChat
 
-
+_MAX_FILE_CHARS: Final = 4_000_000
+_LINE = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Z][A-Z0-9_]{2,80})\s*=\s*(?P<value>.*)")
+_PLATFORM_SETTING = re.compile(
+    r"(?P<platform>[A-Z][A-Z0-9_]*?)_(?P<kind>ALLOWED_USERS|HOME_(?:CHANNEL|ROOM|ADDRESS))(?P<part>_NAME|_THREAD_ID)?"
+)
+_PLATFORM_NAMES: Final = {"qq": "qqbot"}
 _DATED_ID = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
 
 
-class HermesHome(HermesFolder):
+class HermesHome:
+    """The folder of Hermes, or of one of its profiles. Files that cannot be read are reported, and left out."""
+
     def __init__(self, path: Path, root: Path, profile: str) -> None:
-        super().__init__(path, root, profile)
+        self.path = path
+        self.profile = profile
+        self._root = root  # the folder of the import
+        self._problems: list[ImportProblem] = []
+        self.settings = _read_settings(self)
+        self.zone = _load_zone(self)  # None: of this machine
         sessions, page = path / "sessions", path / "webui"
         self.database = _open_database(self)
         self.transcripts = _list_files(sessions, ".jsonl")
@@ -58,8 +80,8 @@ class HermesHome(HermesFolder):
             except InvalidForeignDatabase as error:
                 self.report(self.database.name, error)
         self.lineage = read_lineage(rows, frozenset(self.pages))
-        self.projects = read_projects(self)
-        self.routes = read_routes(self, self.database)
+        self.projects = _read_projects(self)
+        self.routes = _read_routes(self)
         # The chats of sessions that a route names.
         self.origins = {route.session_id: route.origin for route in self.routes.values()}
         # The conversations that chats are on, by their first session.
@@ -67,6 +89,24 @@ class HermesHome(HermesFolder):
         if self.lineage.delegate_count:
             what = f"Sub-agent sessions are left out, as in Hermes' own lists: {self.lineage.delegate_count}."
             self.report(path / "state.db", what)
+
+    def make_name(self, path: Path) -> str:
+        return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else str(path)
+
+    def report(self, where: Path | str, what: object) -> None:
+        name = where if isinstance(where, str) else self.make_name(where)
+        self._problems.append(ImportProblem(where=name, what=str(what)))
+
+    def take_problems(self) -> list[ImportProblem]:
+        """Return what was reported since the last call, each problem once."""
+        problems, self._problems = self._problems, []
+        return list(dict.fromkeys(problems))
+
+    def read_text(self, path: Path) -> str | None:
+        return read_text_file(path, self.make_name(path), self._problems, _MAX_FILE_CHARS)
+
+    def read_json(self, path: Path, what: str) -> Any:
+        return read_json_file(path, self.make_name(path), self._problems, what)
 
     def make_origin_id(self, session_id: str) -> str:
         return f"{self.profile}/{session_id}" if self.profile else session_id
@@ -137,17 +177,17 @@ def find_current(lineage: Lineage, routes: dict[str, Route]) -> dict[str, Route 
     return current
 
 
-def _open_database(folder: HermesFolder) -> StateDatabase | None:
-    path = folder.path / "state.db"
+def _open_database(home: HermesHome) -> StateDatabase | None:
+    path = home.path / "state.db"
     if not path.exists():
         return None
     if not is_plain(path):
-        folder.report(path, "The file cannot be read: it is a link.")
+        home.report(path, "The file cannot be read: it is a link.")
         return None
     try:
-        return StateDatabase(path, folder.make_name(path), folder.zone)
+        return StateDatabase(path, home.make_name(path), home.zone)
     except InvalidForeignDatabase as error:
-        folder.report(path, error)
+        home.report(path, error)
         return None
 
 
@@ -181,23 +221,21 @@ def read_accounts(home: HermesHome) -> Iterator[ImportedAccount]:
         yield account if account.name else replace(account, name=names.get(key, ""))
 
 
-def _add_account(
-    folder: HermesFolder, accounts: dict[tuple[str, str], ImportedAccount], account: ImportedAccount
-) -> None:
+def _add_account(home: HermesHome, accounts: dict[tuple[str, str], ImportedAccount], account: ImportedAccount) -> None:
     if account.user_id == "*":
         place = f"on {account.platform}" if account.platform else "on every platform"
         what = (
             f"Everyone was allowed {place}. That is not imported: set who may talk to the agent in the server settings."
         )
-        folder.report("allow-list", what)
+        home.report("allow-list", what)
         return
     if not account.platform:
-        folder.report("GATEWAY_ALLOWED_USERS", f"{account.user_id} names no platform, so the person is left out.")
+        home.report("GATEWAY_ALLOWED_USERS", f"{account.user_id} names no platform, so the person is left out.")
         return
     try:
         platform = convert_platform(account.platform)
     except InvalidSource as error:
-        folder.report("allow-list", error)
+        home.report("allow-list", error)
         return
     key = (str(platform), convert_chat_id(platform, account.user_id))
     known = accounts.get(key, ImportedAccount(platform=key[0], user_id=key[1]))
@@ -233,3 +271,151 @@ def _guess_chat_type(platform: Platform, chat_id: str) -> ChatType:
         Platform.WHATSAPP_WEB: chat_id.endswith("@g.us"),
     }.get(platform, False)
     return ChatType.GROUP if is_group else ChatType.DM
+
+
+def _read_routes(home: HermesHome) -> dict[str, Route]:
+    """Read all routes by session key; like Hermes, the database wins over `sessions.json`."""
+    path = home.path / "sessions" / "sessions.json"
+    listed = as_dict(home.read_json(path, "Chats and their sessions")).items()
+    entries = [(home.make_name(path), key, as_dict(entry)) for key, entry in listed if not key.startswith("_")]
+    if (database := home.database) is not None:
+        try:
+            for row in database.read_routes():
+                entry = as_dict(parse_stored_json(row["entry_json"], None))
+                entries.append((database.name, as_text(row["session_key"]), entry))
+        except InvalidForeignDatabase as error:
+            home.report(database.name, error)
+    routes: dict[str, Route] = {}
+    for where, key, entry in entries:
+        session_id, override = as_id(entry.get("session_id")), as_dict(entry.get("model_override"))
+        if not session_id:
+            home.report(f"{where}, {key}", "The entry names no session.")
+            continue
+        routes[key] = Route(
+            session_id=session_id,
+            origin=as_dict(entry.get("origin")),
+            is_suspended=bool(entry.get("suspended")),
+            model=as_text(override.get("model")),
+            provider=as_text(override.get("provider")),
+            last_prompt_tokens=as_count(entry.get("last_prompt_tokens")),
+        )
+    return routes
+
+
+def _read_projects(home: HermesHome) -> dict[str, ImportedProject]:
+    projects = {}
+    for item in map(as_dict, as_list(home.read_json(home.path / "webui" / "projects.json", "Projects"))):
+        project_id, title = as_text(item.get("project_id")), as_text(item.get("name")).strip()
+        if project_id and title:
+            projects[project_id] = ImportedProject(name=title, color=as_text(item.get("color")) or None)
+    return projects
+
+
+@dataclass(frozen=True, slots=True)
+class HomeChat:
+    chat_id: str
+    name: str = ""
+    thread_id: str = ""
+
+
+@dataclass(slots=True)
+class HermesSettings:
+    timezone: str = ""
+    group_sessions_per_user: bool = True
+    thread_sessions_per_user: bool = False
+    homes: dict[str, HomeChat] = field(default_factory=dict)  # by platform
+    allowed: list[ImportedAccount] = field(default_factory=list)  # without a platform: on every one
+
+
+def _read_settings(home: HermesHome) -> HermesSettings:
+    """Read the three files; what the first of them says wins, as in Hermes."""
+    settings = HermesSettings()
+    _apply_environment(settings, home.read_text(home.path / ".env") or "")
+    for name in ("config.yaml", "gateway.json"):
+        _apply_document(settings, _read_document(home, home.path / name))
+    return settings
+
+
+def _apply_environment(settings: HermesSettings, text: str) -> None:
+    chats: dict[str, dict[str, str]] = {}
+    for name, value in _read_variables(text):
+        if name == "HERMES_TIMEZONE":
+            settings.timezone = value
+        elif match := _PLATFORM_SETTING.fullmatch(name):
+            platform = _PLATFORM_NAMES.get(match["platform"].lower(), match["platform"].lower())
+            if match["kind"] == "ALLOWED_USERS":
+                platform = "" if platform == "gateway" else platform.removesuffix("_group")
+                settings.allowed += [ImportedAccount(platform=platform, user_id=user) for user in _split(value)]
+            else:
+                chats.setdefault(platform, {})[match["part"] or ""] = value
+    for platform, parts in chats.items():
+        if parts.get(""):
+            settings.homes[platform] = HomeChat(parts[""], parts.get("_NAME", ""), parts.get("_THREAD_ID", ""))
+
+
+def _read_variables(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is None:
+            continue
+        value = match["value"].strip()
+        if value[:1] in {'"', "'"}:
+            value = value[1:].partition(value[0])[0]
+        else:
+            value = value.partition(" #")[0].strip()
+        yield match["name"], value
+
+
+def _read_document(home: HermesHome, path: Path) -> dict[str, Any]:
+    """Read a file of settings; empty if it is missing or damaged."""
+    import yaml
+
+    text = home.read_text(path) or ""
+    is_json = path.suffix == ".json"
+    try:
+        return as_dict((json.loads if is_json else yaml.safe_load)(text)) if text.strip() else {}
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else getattr(error, "lineno", 1)
+        what = f"This is not valid {'JSON' if is_json else 'YAML'}; its settings are left out."
+        home.report(f"{home.make_name(path)}, line {line}", what)
+        return {}
+
+
+def _apply_document(settings: HermesSettings, document: dict[str, Any]) -> None:
+    merged = {**as_dict(document.get("gateway")), **document}
+    settings.timezone = settings.timezone or as_text(merged.get("timezone")).strip()
+    if isinstance(value := merged.get("group_sessions_per_user"), bool):
+        settings.group_sessions_per_user = value
+    if isinstance(value := merged.get("thread_sessions_per_user"), bool):
+        settings.thread_sessions_per_user = value
+    for platform, section in as_dict(merged.get("platforms")).items():
+        if isinstance(platform, str):
+            _apply_platform(settings, platform.lower(), as_dict(section))
+
+
+def _apply_platform(settings: HermesSettings, platform: str, section: dict[str, Any]) -> None:
+    extra = {**as_dict(section.get("extra")), **section}
+    home = as_dict(section.get("home_channel"))
+    if (chat_id := as_id(home.get("chat_id"))) and platform not in settings.homes:
+        settings.homes[platform] = HomeChat(chat_id, as_text(home.get("name")), as_id(home.get("thread_id")))
+    for key, is_admin in (("allow_from", False), ("allow_admin_from", True), ("group_allow_admin_from", True)):
+        users = extra.get(key)
+        ids = _split(users) if isinstance(users, str) else filter(None, map(as_id, as_list(users)))
+        settings.allowed += [ImportedAccount(platform=platform, user_id=each, is_owner=is_admin) for each in ids]
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _load_zone(home: HermesHome) -> tzinfo | None:
+    name = home.settings.timezone
+    if not name:
+        return None
+    try:
+        return load_zone(name)
+    except InvalidInput:
+        home.report("timezone", f"{name!r} is not a time zone; the one of this machine is used.")
+        home.settings.timezone = ""
+        return None

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from palaver.core.source import SessionSource
-    from palaver.transfer.readers.hermes.folder import HermesFolder
     from palaver.transfer.readers.hermes.home import HermesHome
 
 
@@ -34,12 +33,12 @@ _IGNORED: Final = {
 }
 
 
-def read_memories(folder: HermesFolder) -> Iterator[ImportedMemory]:
+def read_memories(home: HermesHome) -> Iterator[ImportedMemory]:
     """Read each entry once; its id is made of its words, so that a second import recognizes it."""
     seen = set()
     for file_name in _FILES:
-        path = folder.path / "memories" / file_name
-        content = folder.read_text(path)
+        path = home.path / "memories" / file_name
+        content = home.read_text(path)
         if content is None:
             continue
         at = None

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from pathlib import Path
 
-    from palaver.transfer.readers.hermes.folder import HermesFolder
-
 
 _JSON_CONTENT: Final = "\x00json:"  # stands before content that is a list
 _LINK_COLUMNS: Final = (
@@ -310,32 +308,3 @@ class Route:
     model: str
     provider: str
     last_prompt_tokens: int
-
-
-def read_routes(folder: HermesFolder, database: StateDatabase | None) -> dict[str, Route]:
-    """Read all routes by session key; like Hermes, the database wins over `sessions.json`."""
-    path = folder.path / "sessions" / "sessions.json"
-    listed = as_dict(folder.read_json(path, "Chats and their sessions")).items()
-    entries = [(folder.make_name(path), key, as_dict(entry)) for key, entry in listed if not key.startswith("_")]
-    if database is not None:
-        try:
-            for row in database.read_routes():
-                entry = as_dict(parse_stored_json(row["entry_json"], None))
-                entries.append((database.name, as_text(row["session_key"]), entry))
-        except InvalidForeignDatabase as error:
-            folder.report(database.name, error)
-    routes: dict[str, Route] = {}
-    for where, key, entry in entries:
-        session_id, override = as_id(entry.get("session_id")), as_dict(entry.get("model_override"))
-        if not session_id:
-            folder.report(f"{where}, {key}", "The entry names no session.")
-            continue
-        routes[key] = Route(
-            session_id=session_id,
-            origin=as_dict(entry.get("origin")),
-            is_suspended=bool(entry.get("suspended")),
-            model=as_text(override.get("model")),
-            provider=as_text(override.get("provider")),
-            last_prompt_tokens=as_count(entry.get("last_prompt_tokens")),
-        )
-    return routes

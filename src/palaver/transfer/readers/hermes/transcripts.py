@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.files import iterate_lines
-from palaver.transfer.imported import ImportedProject, ImportProblem
+from palaver.transfer.imported import ImportProblem
 from palaver.transfer.reader_kit.export_files import MAX_ITEM_BYTES, UnreadableItem, parse_json
 from palaver.transfer.reader_kit.values import as_dict, as_list, as_text, describe_read_error, open_plain_file
 from palaver.transfer.readers.hermes.folding import measure_overlap
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from pathlib import Path
     from typing import TextIO
-
-    from palaver.transfer.readers.hermes.folder import HermesFolder
 
 
 CHUNK_CHARS: Final = 65_536
@@ -224,12 +222,3 @@ def _read_pending(session: WebuiSession, last_text: str, zone: tzinfo | None) ->
             at=read_seconds(session.fields.get("pending_started_at"), zone),
             attachments=as_list(session.fields.get("pending_attachments")),
         )
-
-
-def read_projects(folder: HermesFolder) -> dict[str, ImportedProject]:
-    projects = {}
-    for item in map(as_dict, as_list(folder.read_json(folder.path / "webui" / "projects.json", "Projects"))):
-        project_id, title = as_text(item.get("project_id")), as_text(item.get("name")).strip()
-        if project_id and title:
-            projects[project_id] = ImportedProject(name=title, color=as_text(item.get("color")) or None)
-    return projects
