@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from palaver.transfer.import_rows import EventRow
-    from palaver.transfer.imports_table import ImportedItem, ItemKey
+    from palaver.transfer.imports_table import ItemKey, ItemProgress
     from palaver.transfer.report import Batch, ImportRun, WriteQueue
 
 
@@ -115,7 +115,7 @@ class ConversationWriter:
             started_at=self._created_at, started_facts=facts, is_from_human=platform not in MACHINE_PLATFORMS
         )
 
-    def resume(self, item: ImportedItem, session_no: int | None) -> None:
+    def resume(self, item: ItemProgress, session_no: int | None) -> None:
         """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
         if not self._run.is_dry_run and (session_no is None or not self._matches(item)):
             self._queue.add(lambda tx, _batch: imports.remove(tx, self._key, item.session_id))
@@ -124,7 +124,7 @@ class ConversationWriter:
         self._session_id = item.session_id  # type: ignore[assignment]
         self.write(stored=item)
 
-    def append_new_entries(self, item: ImportedItem, session_no: int) -> None:
+    def append_new_entries(self, item: ItemProgress, session_no: int) -> None:
         """Append what a conversation that is here has got there since."""
         find_last_seq = Read(lambda tx: import_rows.find_last_seq_if_unchanged(tx, session_no, item.last_seq))
         entries = self._read_entries()
@@ -160,7 +160,7 @@ class ConversationWriter:
         count = self._log.counters.stored_messages - before
         self._queue.add(lambda tx, batch: self._finish_growth(tx, batch, count))
 
-    def _matches(self, item: ImportedItem) -> bool:
+    def _matches(self, item: ItemProgress) -> bool:
         """Return whether the conversation still begins with the entries that are stored."""
         log, self._log = self._log, ConversationLog(started_at=0, started_facts={}, is_from_human=True)
         for entry in islice(self._read_entries(is_quiet=True), item.entry_count):
@@ -179,7 +179,7 @@ class ConversationWriter:
             elif not is_quiet:
                 self._run.report.add_problem(entry)
 
-    def write(self, stored: ImportedItem | None = None) -> None:
+    def write(self, stored: ItemProgress | None = None) -> None:
         """Write all entries; of a conversation that was interrupted, those that are not stored yet."""
         skipped, last_seq = (0, 0) if stored is None else (stored.entry_count, stored.last_seq)
         if stored is not None and not self._run.is_dry_run:
@@ -422,7 +422,7 @@ class ConversationWriter:
         return found and found[0]
 
 
-def _find_known(tx: Transaction, key: ItemKey) -> tuple[ImportedItem | None, int | None]:
+def _find_known(tx: Transaction, key: ItemKey) -> tuple[ItemProgress | None, int | None]:
     item = imports.find(tx, key)
     return item, import_rows.find_session_no(tx, item.session_id if item else None)
 

@@ -36,7 +36,7 @@ def make_key(import_format: str, kind: ItemKind, owner: str, origin_id: str) -> 
     return ItemKey(import_format, kind, owner, text)
 
 
-class ImportedItem(NamedTuple):
+class ItemProgress(NamedTuple):
     """An item that came in before, as a whole or in part."""
 
     session_id: str | None
@@ -50,9 +50,9 @@ class ImportedItem(NamedTuple):
         return self.state == "done"
 
 
-def find(tx: Transaction, key: ItemKey) -> ImportedItem | None:
-    row = tx.fetch_one(f"SELECT {list_columns(ImportedItem)} FROM imported_item WHERE {_BY_KEY}", *key)
-    return None if row is None else ImportedItem(*row)
+def find(tx: Transaction, key: ItemKey) -> ItemProgress | None:
+    row = tx.fetch_one(f"SELECT {list_columns(ItemProgress)} FROM imported_item WHERE {_BY_KEY}", *key)
+    return None if row is None else ItemProgress(*row)
 
 
 def add(tx: Transaction, key: ItemKey, now: int, *, session_id: str | None = None, is_done: bool = True) -> bool:
