@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import escape
 from threading import Lock
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -86,20 +85,17 @@ class _Buffer:
     """The bytes of the zip file that were not taken yet. It can't be rewound, so the zip file does not try."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self.size = 0
+        self.data = bytearray()
 
     def write(self, data: bytes) -> int:
-        self._pieces.append(bytes(data))
-        self.size += len(data)
+        self.data += data
         return len(data)
 
     def flush(self) -> None:
         pass
 
     def take(self) -> bytes:
-        data = b"".join(self._pieces)
-        self._pieces, self.size = [], 0
+        data, self.data = bytes(self.data), bytearray()
         return data
 
 
@@ -158,7 +154,7 @@ def iterate_zip(files: Iterable[ArchiveFile]) -> Iterator[bytes]:
         with archive.open(info, "w", force_zip64=True) as entry:
             for chunk in file.chunks:
                 entry.write(chunk)
-                if buffer.size >= _CHUNK_BYTES:
+                if len(buffer.data) >= _CHUNK_BYTES:
                     yield buffer.take()
         yield buffer.take()
     archive.close()
@@ -382,17 +378,20 @@ def export_archive(request: ExportRequest) -> ExportResult:
     return _write_file(request, archives.iterate(request.person.principal))
 
 
-EXPORT_FORMATS: Final[Mapping[str, Callable[[ExportRequest], ExportResult]]] = MappingProxyType(
-    {
-        "jsonl": export_jsonl,
-        "markdown": lambda request: export_documents(request, DocumentFormat.MARKDOWN),
-        "html": lambda request: export_documents(request, DocumentFormat.HTML),
-        "zip": export_archive,
-    }
-)
-FORMAT_BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
-    {".jsonl": "jsonl", ".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html", ".zip": "zip"}
-)
+EXPORT_FORMATS: Final[Mapping[str, Callable[[ExportRequest], ExportResult]]] = {
+    "jsonl": export_jsonl,
+    "markdown": partial(export_documents, document_format=DocumentFormat.MARKDOWN),
+    "html": partial(export_documents, document_format=DocumentFormat.HTML),
+    "zip": export_archive,
+}
+FORMAT_BY_SUFFIX: Final[Mapping[str, str]] = {
+    ".jsonl": "jsonl",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".zip": "zip",
+}
 
 
 def _write_file(request: ExportRequest, chunks: Iterable[bytes]) -> ExportResult:

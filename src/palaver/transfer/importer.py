@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import check_timezone, to_micros
 from palaver.core.engines.base import Read, Transaction
@@ -38,15 +38,7 @@ from palaver.transfer.imported import (
     ImportReader,
     InvalidImport,
 )
-from palaver.transfer.report import (
-    MAX_PERSONAL_CONVERSATIONS,
-    MAX_PERSONAL_MESSAGES,
-    Batch,
-    ImportOptions,
-    ImportReport,
-    ImportRun,
-    WriteQueue,
-)
+from palaver.transfer.report import Batch, ImportOptions, ImportReport, ImportRun, WriteQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +46,10 @@ if TYPE_CHECKING:
     from palaver.media.attachments import Attachments
     from palaver.sessions.store import SessionStore
     from palaver.transfer.imports_table import ItemKind
+
+
+MAX_PERSONAL_CONVERSATIONS: Final = 50_000  # in one import by a person for themselves
+MAX_PERSONAL_MESSAGES: Final = 2_000_000
 
 
 class ItemImporter:
@@ -178,8 +174,7 @@ class Importer:
         self, store: SessionStore, attachments: Attachments | None, options: ImportOptions | None = None
     ) -> None:
         self._store = store
-        self._make_run = partial(ImportRun, store=store, attachments=attachments)
-        self._options = options or ImportOptions()
+        self._make_run = partial(ImportRun, store=store, attachments=attachments, options=options or ImportOptions())
 
     def import_files(
         self,
@@ -190,7 +185,7 @@ class Importer:
         on_progress: Callable[[int], None] | None = None,
     ) -> ImportReport:
         """Import everything, for the operator; conversations that name no people belong to `person`."""
-        run = self._make_run(reader=reader, person=person, is_trusted=True, is_dry_run=dry_run, options=self._options)
+        run = self._make_run(reader=reader, person=person, is_trusted=True, is_dry_run=dry_run)
         run.on_progress = on_progress
         return _run_import(run)
 
@@ -211,10 +206,7 @@ class Importer:
         person = await self._store.engine.arun(Read(lambda tx: people.find_by_id(tx, PersonId(principal.person_id))))
         if person is None:
             raise ImportEnded
-        options = replace(
-            self._options, max_conversations=MAX_PERSONAL_CONVERSATIONS, max_messages=MAX_PERSONAL_MESSAGES
-        )
-        run = self._make_run(reader=reader, person=person.person, is_trusted=False, is_dry_run=dry_run, options=options)
+        run = self._make_run(reader=reader, person=person.person, is_trusted=False, is_dry_run=dry_run)
         run.on_progress, run.on_entry = on_progress, on_entry
         return await asyncio.to_thread(_run_import, run)
 
@@ -254,10 +246,7 @@ def _make_check(run: ImportRun) -> Callable[[Transaction], None]:
 
 
 def _is_limit_reached(run: ImportRun, count: int) -> bool:
-    options = run.options
-    is_reached = (options.max_conversations is not None and count >= options.max_conversations) or (
-        options.max_messages is not None and run.report.counts["messages"] >= options.max_messages
-    )
-    if is_reached:
-        run.report.notes.add("These files have more than one import may bring in. Ask the operator to import the rest.")
-    return is_reached
+    if run.is_trusted or (count < MAX_PERSONAL_CONVERSATIONS and run.report.counts["messages"] < MAX_PERSONAL_MESSAGES):
+        return False
+    run.report.notes.add("These files have more than one import may bring in. Ask the operator to import the rest.")
+    return True

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 MAX_LISTED: Final = 200  # of problems, of notes and of folded duplicates; more are counted
 _MAX_LINE_CHARS: Final = 500
 
-MAX_PERSONAL_CONVERSATIONS: Final = 50_000  # in one import by a person for themselves
-MAX_PERSONAL_MESSAGES: Final = 2_000_000
 MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
 MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
 
@@ -122,8 +120,6 @@ class ImportReport:
 class ImportOptions:
     profiles: frozenset[str] = frozenset()  # names in config.yaml
     personalities: frozenset[str] = frozenset()
-    max_conversations: int | None = None
-    max_messages: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -152,19 +152,19 @@ class _Restore:
     def _add_session(self, record: Record) -> None:
         session = SessionRestore(record, self._audiences, self._now)
         self._queue.add(session.start, rows=2)
-        rows = []
+        rows: list[EventRow] = []
         chars = 0
         for row in self._stream.read_parts("event", session.id, session.read_event):
             rows.append(row)
             chars += row.size
             if len(rows) >= EVENTS_PER_STEP or chars >= 500_000:
-                self._queue.add(session.make_events_step(rows), rows=len(rows), chars=chars)
+                self._queue.add(partial(session.write_events, rows=rows), rows=len(rows), chars=chars)
                 rows, chars = [], 0
         if rows:
-            self._queue.add(session.make_events_step(rows), rows=len(rows), chars=chars)
+            self._queue.add(partial(session.write_events, rows=rows), rows=len(rows), chars=chars)
         lines = self._stream.read_parts("usage", session.id, partial(_read_usage, audiences=self._audiences))
         while used := list(islice(lines, EVENTS_PER_STEP)):
-            self._queue.add(session.make_usage_step(used), rows=len(used))
+            self._queue.add(partial(session.write_usage, rows=used), rows=len(used))
         self._queue.add(session.finish, rows=2)
 
     def _add_attachment(self, record: Record) -> None:
@@ -259,29 +259,23 @@ class SessionRestore:
             self._message_count += 1
         return row
 
-    def make_events_step(self, rows: list[EventRow]) -> Step:
-        def run(tx: Transaction, batch: Batch) -> None:
-            no = batch.get_session_no(self.id)
-            if no is None:
-                return
-            stored = find_value(tx, "session", "last_seq", {"no": no}) or 0
-            missing = [
-                row._replace(person_id=row.person_id and (batch.get(PERSON, row.person_id) or row.person_id))
-                for row in rows
-                if row.seq > stored
-            ]
-            import_rows.append_events(tx, no, missing)
+    def write_events(self, tx: Transaction, batch: Batch, rows: list[EventRow]) -> None:
+        no = batch.get_session_no(self.id)
+        if no is None:
+            return
+        stored = find_value(tx, "session", "last_seq", {"no": no}) or 0
+        missing = [
+            row._replace(person_id=row.person_id and (batch.get(PERSON, row.person_id) or row.person_id))
+            for row in rows
+            if row.seq > stored
+        ]
+        import_rows.append_events(tx, no, missing)
 
-        return run
-
-    def make_usage_step(self, rows: list[tuple[dict[str, Any], int | None]]) -> Step:
-        def run(tx: Transaction, batch: Batch) -> None:
-            no = batch.get_session_no(self.id)
-            for columns, ref in rows if no is not None else ():
-                audience_no = None if ref is None else self._audiences.resolve(tx, batch, ref)
-                insert_row_if_new(tx, "usage", columns | {"session_no": no, "audience_no": audience_no})
-
-        return run
+    def write_usage(self, tx: Transaction, batch: Batch, rows: list[tuple[dict[str, Any], int | None]]) -> None:
+        no = batch.get_session_no(self.id)
+        for columns, ref in rows if no is not None else ():
+            audience_no = None if ref is None else self._audiences.resolve(tx, batch, ref)
+            insert_row_if_new(tx, "usage", columns | {"session_no": no, "audience_no": audience_no})
 
     def finish(self, tx: Transaction, batch: Batch) -> None:
         """Show the session in lists, with its title, counters, project and files."""
