@@ -158,8 +158,7 @@ async def run_job(gateway: Gateway) -> None:
     slot = store.clock.now() - timedelta(minutes=65)
 
     def make_due(tx: Transaction) -> None:
-        row = jobs.update_fields(tx, job_row, {"anchor": slot}, to_micros(slot))
-        jobs.set_next_slot(tx, row.no, slot, to_micros(slot))
+        row = jobs.update_fields(tx, job_row, {"anchor": slot, "next_slot": slot}, to_micros(slot))
         job_runs.enqueue(tx, row, store.clock.now(), JobRunKind.MANUAL, to_micros(slot))
 
     await store.engine.arun(Write(make_due))

@@ -13,7 +13,7 @@ from palaver.config.agent_rules import AgentProfile, Profile, ToolsetRule
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.operation import AsyncRunner, BlockingRunner
-from palaver.jobs.firing import StartAttempt, start_next_run
+from palaver.jobs.firing import start_next_run
 from palaver.jobs.model import JobDraft
 from palaver.jobs.service import Jobs
 from palaver.people import table as people
@@ -97,7 +97,7 @@ async def run_job(
         await jobs.add(principal, draft, make_source(user))
     await jobs.run_now(principal, "Report")
     now, config = to_micros(gateway.store.clock.now()), gateway.store.config
-    await gateway.store.engine.arun(Write(lambda tx: start_next_run(tx, config, 5, now, StartAttempt())))
+    await gateway.store.engine.arun(Write(lambda tx: start_next_run(tx, config, 5, now, [])))
     gateway.turn_worker.wake()
 
     blocking_jobs = Jobs(BlockingRunner(gateway.store.engine), gateway.job_environment, gateway.store.clock)

@@ -78,8 +78,7 @@ def add_due_jobs(url: str, users: tuple[str, ...] = USERS) -> dict[str, int]:
             changes = {"anchor": slot}
 
             def make_due(tx: Any, job_row: Any = job_row, changes: Any = changes, slot: Any = slot) -> None:
-                jobs.update_fields(tx, job_row, changes, to_micros(slot))
-                jobs.set_next_slot(tx, job_row.no, slot, to_micros(slot))
+                jobs.update_fields(tx, job_row, {**changes, "next_slot": slot}, to_micros(slot))
 
             store.engine.run(Write(make_due))
             slots[f"plain {user}"] = to_micros(slot)

@@ -190,13 +190,11 @@ class JobEditor:
         changes = fields.list_changes(job_row.job)
         if not changes:
             return
+        has_other_times = not changes.keys().isdisjoint({"schedule", "timezone", "anchor", "runs_left"})
+        if has_other_times and job_row.job.state is JobState.ACTIVE:
+            changes["next_slot"] = find_first_slot(fields, now)
         changed = jobs.update_fields(tx, job_row, changes, to_micros(now))
-        if changes.keys().isdisjoint({"schedule", "timezone", "anchor", "runs_left"}):
-            return
-        state = job_row.job.state
-        if state is JobState.ACTIVE:
-            jobs.set_next_slot(tx, job_row.no, find_first_slot(fields, now), to_micros(now))
-        elif state is JobState.ENDED:
+        if has_other_times and job_row.job.state is JobState.ENDED:
             self.activate(tx, changed, now)
 
     def activate(self, tx: Transaction, job_row: JobRow, now: datetime, *, anchor: datetime | None = None) -> None:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
+from palaver.commands.reply_text import escape_markdown
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, SessionSource
@@ -138,7 +138,13 @@ def fire_job(tx: Transaction, config: GatewayConfig, seen_row: JobRow, plan: Fir
     elif run_slot is not None:
         job_runs.record_skipped(tx, row, run_slot, OVERLAP_REASON, now)
         if next_slot is None:
-            run_end.notify_of_skipped_run(tx, config, row, OVERLAP_REASON, now)
+            text = say(
+                "job.last_skipped",
+                "The last run of the job {name} was skipped. {reason}",
+                name=run_end.format_name(row.job),
+                reason=OVERLAP_REASON,
+            )
+            run_end.notify(tx, config, [(row, text)], now)
     return True
 
 
@@ -180,7 +186,14 @@ def pause_unreadable_job(tx: Transaction, config: GatewayConfig, seen_row: JobRo
     row = jobs.lock(tx, seen_row.no)
     if row is not None and _get_timing(row.job) == _get_timing(seen_row.job):
         jobs.set_state(tx, row.no, JobState.PAUSED, reason, None, now)
-        run_end.notify_of_pause(tx, config, row, reason, now)
+        text = say(
+            "job.paused",
+            "I paused the job {name}, because I can't tell when it should run: {reason}\n\nGive it another schedule or"
+            " time zone, then resume it.",
+            name=run_end.format_name(row.job),
+            reason=escape_markdown(reason, run_end.MAX_REASON_CHARS),
+        )
+        run_end.notify(tx, config, [(row, text)], now)
 
 
 def correct_next_slot(tx: Transaction, seen_row: JobRow, now: int) -> bool:
@@ -225,6 +238,7 @@ def _explain_missed(count: int) -> str:
     )
 
 
+# ---- starting runs ----------------------------------------------------------------------------------------------
 # Starts queued runs of jobs, a few at a time: each as a turn in a new conversation of its own.
 #
 # From there on a run is a turn like any other. Leases, drafts and recovery after a crash apply to it as they are. A
@@ -236,39 +250,24 @@ PAUSED_REASON: Final = say("run.job_paused", "The job was paused before this run
 _START_LOCK: Final = "palaver job runs"  # one process starts at a time, so that the limit holds exactly
 
 
-class StartOutcome(StrEnum):
-    STARTED = "started"
-    ENDED = "ended"  # a run has ended instead of being started
-    NOTHING = "nothing"  # no run may start now
+def start_next_run(tx: Transaction, config: GatewayConfig, max_running: int, now: int, tried: list[str]) -> bool:
+    """Start the run that has waited longest, if fewer than `max_running` are running in all processes; or end it.
 
-
-@dataclass(slots=True)
-class StartAttempt:
-    """The run that was to be started; the caller needs to know it if that fails."""
-
-    run_id: str | None = None
-
-
-def start_next_run(
-    tx: Transaction, config: GatewayConfig, max_running: int, now: int, attempt: StartAttempt
-) -> StartOutcome:
-    """Start the run that has waited longest, if fewer than `max_running` are running in all processes.
-
-    A person who has half of these runs waits for others who have fewer.
+    A person who has half of these runs waits for others who have fewer. False if no run may start now. The id of the
+    run is added to `tried`, for a caller that needs to know it if starting it fails.
     """
     tx.lock_name(_START_LOCK)
     has_room = job_runs.count_running(tx) < max_running
     run_row = job_runs.find_startable(tx, now, max(max_running // 2, 1)) if has_room else None
-    attempt.run_id = None if run_row is None else run_row.run.id
     if run_row is None:
-        return StartOutcome.NOTHING
+        return False
+    tried.append(run_row.run.id)
     job_row = jobs.lock(tx, run_row.job_no)
     if job_row is None:  # deleted just now, with its runs
-        return StartOutcome.NOTHING
-    if _end_unwanted_run(tx, job_row, run_row, now):
-        return StartOutcome.ENDED
-    _start(tx, config, job_row, run_row, now)
-    return StartOutcome.STARTED
+        return False
+    if not _end_unwanted_run(tx, job_row, run_row, now):
+        _start(tx, config, job_row, run_row, now)
+    return True
 
 
 def _end_unwanted_run(tx: Transaction, job_row: JobRow, run_row: RunRow, now: int) -> bool:
@@ -293,13 +292,8 @@ def _end_unwanted_run(tx: Transaction, job_row: JobRow, run_row: RunRow, now: in
 def _start(tx: Transaction, config: GatewayConfig, job_row: JobRow, run_row: RunRow, now: int) -> None:
     job = job_row.job
     session_row = _create_session(tx, config, job_row, run_row, now)
-    seq = message_log.append_messages(
-        tx,
-        session_row.session.id,
-        [Message(role="user", content=job.prompt)],
-        now,
-        person_id=job.person_id,
-    )
+    message = Message(role="user", content=job.prompt)
+    seq = message_log.append_messages(tx, session_row.session.id, [message], now, person_id=job.person_id)
     request = turns.TurnRequest(
         session_no=session_row.no, input_seq=seq, person_id=job.person_id, facts={JOB_RUN_KEY: run_row.run.id}
     )

@@ -3,6 +3,10 @@
 A run is done if the agent has answered. It has failed if it could not, if its answer is empty, if it was stopped or
 took too long, or if the agent itself reported a failure. An answer of `[SILENT]` is kept in the run's conversation and
 not sent.
+
+Also tells people of missed runs: one notice for all that Palaver missed while it did not run. Whether a person is to be
+told is recorded with the run. The notice is queued later, in the transaction that takes the record back, so it is sent
+once, whatever happens in between.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.errors import InvalidInput, NotFound
@@ -57,45 +61,47 @@ MAX_REASON_CHARS: Final = 300
 NOTICE_WAIT: Final = timedelta(hours=6)  # if the next run is sooner, its person is not told of a missed one
 MAX_RUNS_PER_NOTICE: Final = 500
 MAX_LISTED_JOBS: Final = 10
-_REASON: Final = say(
-    "job.missed_because",
-    "Palaver was not running, or too many other runs were waiting. `/jobs` lists your jobs.",
-)
+MAX_FOLDER_NAME_CHARS: Final = 40
+MAX_ORPHANS: Final = 20  # ended in one transaction
+EMPTY_ANSWER_REASON: Final = say("run.no_answer", "The agent gave no answer.")
+UNKNOWN_REASON: Final = say("run.incomplete", "The run did not complete.")
+NOT_STARTED_REASON: Final = say("run.not_started", "The run could not be started.")
+DELETED_REASON: Final = say("run.session_deleted", "Its conversation was deleted before the run had ended.")
+# Causes that are a person's doing, who need not be told.
+PERSONAL_CAUSES: Final = frozenset({InterruptReason.STOPPED.value, InterruptReason.NEW_MESSAGE.value})
+# In other words than in a conversation: in a run, no person is there who could continue.
+_INTERRUPT_REASONS: Final[Mapping[str, str]] = {
+    InterruptReason.STOPPED: say("run.stopped", "It was stopped."),
+    InterruptReason.SERVER_CRASHED: (
+        say(
+            "run.tool_interrupted",
+            "Palaver stopped while a tool was running, so we don't know if the tool finished. The run was not"
+            " repeated.",
+        )
+    ),
+}
 
 
-def notify_of_skipped_run(tx: Transaction, config: GatewayConfig, job_row: JobRow, reason: str, now: int) -> None:
-    """Tell the person that the last run of a job was skipped."""
-    text = say(
-        "job.last_skipped",
-        "The last run of the job {name} was skipped. {reason}",
-        name=format_name(job_row.job),
-        reason=reason,
-    )
-    _notify(tx, config, job_row, text, now)
-
-
-def notify_of_pause(tx: Transaction, config: GatewayConfig, job_row: JobRow, reason: str, now: int) -> None:
-    """Tell the person that a job was paused because its times are no longer known."""
-    what = escape_markdown(reason, MAX_REASON_CHARS)
-    text = say(
-        "job.paused",
-        "I paused the job {name}, because I can't tell when it should run: {reason}\n\nGive it another schedule or time"
-        " zone, then resume it.",
-        name=format_name(job_row.job),
-        reason=what,
-    )
-    _notify(tx, config, job_row, text, now)
-
-
-def _notify(
-    tx: Transaction, config: GatewayConfig, job_row: JobRow, text: str, now: int, *, session_no: int | None = None
+def notify(
+    tx: Transaction,
+    config: GatewayConfig,
+    texts: Sequence[tuple[JobRow, str]],
+    now: int,
+    *,
+    summary: str | None = None,
+    session_no: int | None = None,
 ) -> None:
-    """Send a notice to the person's own chat; only if they have none, to the group in which the job was made."""
-    job = job_row.job
-    own_chat = job.origin if job.origin.chat_type is ChatType.DM else None
-    send = partial(notify_person, tx, config, job.person_id, text, now, session_no=session_no)
-    if not send(preferred=own_chat) and own_chat is None:
-        send(preferred=job.origin)
+    """Send a notice about jobs to their person's own chat; only if they have none, to the groups where they were made.
+
+    In a group it names no job that was made elsewhere: other people read it. In the person's own chat, `summary` stands
+    for several texts.
+    """
+    first_row, first_text = texts[0]
+    own_chat = next((row.job.origin for row, _ in texts if row.job.origin.chat_type is ChatType.DM), None)
+    send = partial(notify_person, tx, config, first_row.job.person_id, now=now, session_no=session_no)
+    if not send(summary or first_text, preferred=own_chat) and own_chat is None:
+        for row, text in texts:
+            send(text, preferred=row.job.origin)
 
 
 def format_name(job: Job) -> str:
@@ -112,22 +118,6 @@ def format_time(job: Job, moment: datetime) -> str:
 
 
 # ---- missed runs ------------------------------------------------------------------------------------------------
-# Tells people of runs of their jobs that were missed: one notice for all that Palaver missed while it did not run.
-#
-# Whether a person is to be told is recorded with the run. The notice is queued later, in the transaction that takes
-# the record back, so it is sent once, whatever happens in between.
-
-
-@dataclass(frozen=True, slots=True)
-class _MissedJob:
-    """A job, and its first run that was missed."""
-
-    row: JobRow
-    run_row: RunRow
-
-    @property
-    def job(self) -> Job:
-        return self.row.job
 
 
 def should_tell(next_slot: datetime | None, now: datetime) -> bool:
@@ -141,37 +131,18 @@ def send_missed_notice(tx: Transaction, config: GatewayConfig, now: int) -> bool
     if not run_rows:
         return False
     job_runs.set_untold(tx, [run_row.no for run_row in run_rows], is_untold=False)
-    first_runs: dict[int, RunRow] = {}
+    first_runs: dict[int, JobRun] = {}
     for run_row in run_rows:
-        first_runs.setdefault(run_row.job_no, run_row)
-    found = [(jobs.find_by_no(tx, job_no), run_row) for job_no, run_row in first_runs.items()]
-    missed = [_MissedJob(row, run_row) for row, run_row in found if row is not None]
-    if missed and missed[0].row.person_role is not Role.GUEST:
-        _send(tx, config, missed, now)
+        first_runs.setdefault(run_row.job_no, run_row.run)
+    found = [(jobs.find_by_no(tx, job_no), run) for job_no, run in first_runs.items()]
+    missed = [(row, run) for row, run in found if row is not None]
+    if missed and missed[0][0].person_role is not Role.GUEST:
+        texts = [(row, _format_missed(row.job, run)) for row, run in missed]
+        notify(tx, config, texts, now, summary=_format_all_missed(missed) if len(missed) > 1 else None)
     return True
 
 
-def find_nothing_to_send(tx: Transaction) -> bool | None:
-    """Return what `send_missed_notice` would if it has nothing to do; None if it has."""
-    return None if job_runs.has_untold(tx) else False
-
-
-def _send(tx: Transaction, config: GatewayConfig, missed: Sequence[_MissedJob], now: int) -> None:
-    """Send a notice to the person's own chat; only if they have none, to the groups in which the jobs were made.
-
-    In a group it names no job that was made elsewhere: other people read it.
-    """
-    person_id = missed[0].job.person_id
-    own_chats = [each.job.origin for each in missed if each.job.origin.chat_type is ChatType.DM]
-    text = _format_one(missed[0]) if len(missed) == 1 else _format_several(missed)
-    is_sent = notify_person(tx, config, person_id, text, now, preferred=own_chats[0] if own_chats else None)
-    if not is_sent and not own_chats:
-        for each in missed:
-            notify_person(tx, config, person_id, _format_one(each), now, preferred=each.job.origin)
-
-
-def _format_one(missed: _MissedJob) -> str:
-    job, run = missed.job, missed.run_row.run
+def _format_missed(job: Job, run: JobRun) -> str:
     return say(
         "job.missed",
         "The job {name} did not run at {time}. {reason} {next}",
@@ -182,21 +153,25 @@ def _format_one(missed: _MissedJob) -> str:
     )
 
 
-def _format_several(missed: Sequence[_MissedJob]) -> str:
+def _format_all_missed(missed: Sequence[tuple[JobRow, JobRun]]) -> str:
     lines = [
         say(
             "job.missed_one",
             "- {name} at {time}. {next}",
-            name=format_name(each.job),
-            time=format_time(each.job, each.run_row.run.slot),
-            next=_format_next(each.job),
+            name=format_name(row.job),
+            time=format_time(row.job, run.slot),
+            next=_format_next(row.job),
         )
-        for each in missed[:MAX_LISTED_JOBS]
+        for row, run in missed[:MAX_LISTED_JOBS]
     ]
     left = len(missed) - MAX_LISTED_JOBS
     lines += [say("job.missed_more", "- and {more} more", more=left)] if left > 0 else []
     heading = say("job.missed_several", "{number} of your jobs did not run:", number=len(missed))
-    return join_texts("\n\n", (heading, join_texts("\n", lines), _REASON))
+    reason = say(
+        "job.missed_because",
+        "Palaver was not running, or too many other runs were waiting. `/jobs` lists your jobs.",
+    )
+    return join_texts("\n\n", (heading, join_texts("\n", lines), reason))
 
 
 def _format_next(job: Job) -> str:
@@ -207,12 +182,7 @@ def _format_next(job: Job) -> str:
     return say("job.not_again", "It does not run again.")
 
 
-MAX_FOLDER_NAME_CHARS: Final = 40
-EMPTY_ANSWER_REASON: Final = say("run.no_answer", "The agent gave no answer.")
-UNKNOWN_REASON: Final = say("run.incomplete", "The run did not complete.")
-NOT_STARTED_REASON: Final = say("run.not_started", "The run could not be started.")
-DELETED_REASON: Final = say("run.session_deleted", "Its conversation was deleted before the run had ended.")
-MAX_ORPHANS: Final = 20  # ended in one transaction
+# ---- ending runs ------------------------------------------------------------------------------------------------
 
 
 def make_folder_name(job: Job) -> str:
@@ -228,23 +198,6 @@ def make_file_name(run: JobRun) -> str:
     return f"{text}.{slot.microsecond:06d}Z" if slot.microsecond else f"{text}Z"
 
 
-# ---- ending runs ------------------------------------------------------------------------------------------------
-
-# Causes that are a person's doing, who need not be told.
-PERSONAL_CAUSES: Final = frozenset({InterruptReason.STOPPED.value, InterruptReason.NEW_MESSAGE.value})
-# In other words than in a conversation: in a run, no person is there who could continue.
-_INTERRUPT_REASONS: Final[Mapping[str, str]] = {
-    InterruptReason.STOPPED: say("run.stopped", "It was stopped."),
-    InterruptReason.SERVER_CRASHED: (
-        say(
-            "run.tool_interrupted",
-            "Palaver stopped while a tool was running, so we don't know if the tool finished. The run was not"
-            " repeated.",
-        )
-    ),
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTurn:
     run_id: str
@@ -255,8 +208,7 @@ class EndedTurn:
     messages: Sequence[Message]  # that it has added to the conversation
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     reason: str
     cause: str
 
@@ -392,7 +344,7 @@ class RunEnd:
         jobs.set_failures(self.tx, self.job_row.no, 0, cause)
 
     def _notify(self, text: str) -> None:
-        _notify(self.tx, self.config, self.job_row, text, self.now, session_no=self.run_row.session_no)
+        notify(self.tx, self.config, [(self.job_row, text)], self.now, session_no=self.run_row.session_no)
 
 
 def _lock_run(tx: Transaction, config: GatewayConfig, run_row: RunRow, now: int) -> RunEnd | None:
@@ -431,9 +383,9 @@ def fail_unstarted_run(tx: Transaction, config: GatewayConfig, run_id: str, now:
 def end_orphaned_runs(tx: Transaction, config: GatewayConfig, now: int) -> int:
     """End the runs whose turn was taken out of the queue or deleted with its conversation; return how many."""
     ended = 0
-    for orphan in job_runs.list_orphans(tx, MAX_ORPHANS):
-        reason = DELETED_REASON if orphan.is_turn_gone else orphan.turn_error or UNKNOWN_REASON
-        end = _lock_run(tx, config, orphan.row, now)
+    for run_row, turn_error, is_turn_gone in job_runs.list_orphans(tx, MAX_ORPHANS):
+        reason = DELETED_REASON if is_turn_gone else turn_error or UNKNOWN_REASON
+        end = _lock_run(tx, config, run_row, now)
         if end is not None:
             end.fail(Failure(reason, InterruptReason.STOPPED.value))
             ended += 1

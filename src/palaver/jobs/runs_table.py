@@ -156,28 +156,18 @@ def has_untold(tx: Transaction) -> bool:
     return tx.fetch_one("SELECT 1 FROM job_run WHERE is_untold = 1 LIMIT 1") is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrphanRun:
-    """A running run whose turn has ended without it, or is gone."""
+def list_orphans(tx: Transaction, limit: int) -> list[tuple[RunRow, str | None, bool]]:
+    """List running runs whose turn was taken out of the queue, or whose conversation was deleted.
 
-    row: RunRow
-    turn_error: str | None
-    is_turn_gone: bool  # with its conversation
-
-
-def list_orphans(tx: Transaction, limit: int) -> list[OrphanRun]:
-    """List runs whose turn was taken out of the queue, or whose conversation was deleted."""
+    Each comes with the error of its turn, and whether the turn is gone.
+    """
     found = tx.fetch_all(
-        "SELECT r.id, t.no, t.error FROM job_run r LEFT JOIN turn t ON t.no = r.turn_no"
+        "SELECT r.id, t.error, t.no FROM job_run r LEFT JOIN turn t ON t.no = r.turn_no"
         " WHERE r.state = 'running' AND (t.no IS NULL OR t.ended_at IS NOT NULL) ORDER BY r.no LIMIT $1",
         limit,
     )
-    rows = [(find_run(tx, run_id), turn_no, error) for run_id, turn_no, error in found]
-    return [
-        OrphanRun(row=row, turn_error=error, is_turn_gone=turn_no is None)
-        for row, turn_no, error in rows
-        if row is not None
-    ]
+    rows = [(find_run(tx, run_id), error, turn_no is None) for run_id, error, turn_no in found]
+    return [(row, error, is_turn_gone) for row, error, is_turn_gone in rows if row is not None]
 
 
 # -- changing -----------------------------------------------------------------------------------------------

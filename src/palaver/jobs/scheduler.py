@@ -19,7 +19,6 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, StoreError
 from palaver.jobs import firing, run_end, runs_table as job_runs, table as jobs
-from palaver.jobs.firing import StartAttempt, StartOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,34 +164,35 @@ class Scheduler:
             self._on_change()  # people may be told of a run that was skipped
 
     async def _start_runs(self) -> None:
-        while not self._loop.is_stopping:
+        is_busy = True
+        while is_busy and not self._loop.is_stopping:
             crash_point("job.before_start")
-            outcome = await self._start_run()
+            is_busy = await self._start_run()
             crash_point("job.started")
-            if outcome is StartOutcome.NOTHING:
-                return
-            self._on_change()
+            if is_busy:
+                self._on_change()
 
-    async def _start_run(self) -> StartOutcome:
-        config, now, attempt = self._store.config, self._now(), StartAttempt()
-        max_running = self._get_max_running()
+    async def _start_run(self) -> bool:
+        """Start or end one run; False if there is none that may start now."""
+        config, now, max_running = self._store.config, self._now(), self._get_max_running()
+        tried: list[str] = []
         try:
             return await self._engine.arun(
-                Write(lambda tx: firing.start_next_run(tx, config, max_running, now, attempt))
+                Write(lambda tx: firing.start_next_run(tx, config, max_running, now, tried)),
             )
         except StoreError:
             raise
         except Exception:  # a mistake of ours: other runs must not wait for this one
-            if attempt.run_id is None:
+            if not tried:
                 raise
-            log.exception("job_run_not_started", extra={"run": attempt.run_id})
-            end = partial(run_end.fail_unstarted_run, config=config, run_id=attempt.run_id, now=now)
+            log.exception("job_run_not_started", extra={"run": tried[-1]})
+            end = partial(run_end.fail_unstarted_run, config=config, run_id=tried[-1], now=now)
             await self._engine.arun(Write(end))
-            return StartOutcome.ENDED
+            return True
 
     async def _send_missed_notices(self) -> None:
         send = partial(run_end.send_missed_notice, config=self._store.config, now=self._now())
-        write = Write(send, read_first=run_end.find_nothing_to_send, is_quick=True)
+        write = Write(send, read_first=lambda tx: None if job_runs.has_untold(tx) else False, is_quick=True)
         while not self._loop.is_stopping and await self._engine.arun(write):
             self._on_change()
 

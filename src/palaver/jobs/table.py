@@ -42,18 +42,9 @@ if TYPE_CHECKING:
     from palaver.sessions.turn_leases import TurnLease
 
 
-JOB_COLUMNS: Final = Columns(Job, without=("origin_session_id", "asked_at"))
-
-
 RUNS_PER_PIECE: Final = 300  # a job with up to so many is deleted at once
 _OVER = "state = 'ended' AND updated_at < $1 AND NOT EXISTS (SELECT 1 FROM job_run r WHERE r.job_no = job.no)"
 _EXPIRED = "proposed_at IS NOT NULL AND proposed_at < $1"
-
-
-_SELECT = f"""SELECT {JOB_COLUMNS.format_select("j")}, j.no, j.origin_session_no, j.alerted_cause, p.role,
-    p.audience_no, p.name, j.proposed_at, s.id
-    FROM job j JOIN person p ON p.id = j.person_id AND j.is_deleted = 0
-    LEFT JOIN session s ON s.no = j.origin_session_no AND s.is_deleted = 0"""
 _ENDED_REASON = say("jobs.ended", "It has no further runs.")
 
 
@@ -73,6 +64,15 @@ class JobRow:
     def principal(self) -> Principal:
         """The person, as the job: its runs act on their behalf."""
         return Principal(self.job.person_id, self.person_role, self.job.id)
+
+
+JOB_COLUMNS: Final = Columns(Job, without=("origin_session_id", "asked_at"))
+_ROW_COLUMNS: Final = Columns(
+    JobRow, without=("job",), person_role="p.role", person_audience_no="p.audience_no", person_name="p.name"
+)
+_SELECT = f"""SELECT {JOB_COLUMNS.format_select("j")}, {_ROW_COLUMNS.format_select("j")}, j.proposed_at, s.id
+    FROM job j JOIN person p ON p.id = j.person_id AND j.is_deleted = 0
+    LEFT JOIN session s ON s.no = j.origin_session_no AND s.is_deleted = 0"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,25 +138,18 @@ def make_not_found(id_or_name: str) -> JobNotFound:
 
 def list_owned(tx: Transaction, person_id: PersonId) -> list[JobRow]:
     """List a person's jobs by name; there are at most `MAX_JOBS_PER_PERSON`."""
-    rows = tx.fetch_all(f"{_SELECT} WHERE j.person_id = $1 ORDER BY j.name_key", person_id)
-    return [_make_job_row(row) for row in rows]
+    return _list(tx, "j.person_id = $1 ORDER BY j.name_key", person_id)
 
 
 def list_all(tx: Transaction, *, limit: int, after: int = 0) -> list[JobRow]:
     """List the jobs of all people in the order they were made, those after a number only."""
-    rows = tx.fetch_all(f"{_SELECT} WHERE j.no > $1 ORDER BY j.no LIMIT $2", after, limit)
-    return [_make_job_row(row) for row in rows]
+    return _list(tx, "j.no > $1 ORDER BY j.no LIMIT $2", after, limit)
 
 
 def list_due(tx: Transaction, now: int, limit: int, after: tuple[int, int] = (0, 0)) -> list[JobRow]:
     """List jobs whose slot has come, the longest due first; those after a slot and number only."""
-    rows = tx.fetch_all(
-        f"{_SELECT} WHERE j.next_slot <= $1 AND (j.next_slot, j.no) > ($2, $3) ORDER BY j.next_slot, j.no LIMIT $4",
-        now,
-        *after,
-        limit,
-    )
-    return [_make_job_row(row) for row in rows]
+    condition = "j.next_slot <= $1 AND (j.next_slot, j.no) > ($2, $3) ORDER BY j.next_slot, j.no LIMIT $4"
+    return _list(tx, condition, now, *after, limit)
 
 
 def find_next_slot(tx: Transaction, after: int) -> datetime | None:
@@ -268,16 +261,6 @@ def pause_all(tx: Transaction, person_id: PersonId, reason: str, now: int) -> No
     )
 
 
-def set_next_slot(tx: Transaction, job_no: int, next_slot: datetime, now: int) -> None:
-    """Give an active job another next slot, because its schedule has changed."""
-    tx.execute(
-        "UPDATE job SET next_slot = $2, updated_at = $3 WHERE no = $1 AND state = 'active'",
-        job_no,
-        to_micros(next_slot),
-        now,
-    )
-
-
 def advance(tx: Transaction, job_row: JobRow, next_slot: datetime | None, now: int, *, runs_left: int | None) -> bool:
     """Pass the slot of an active job; without a next one, the job ends.
 
@@ -313,9 +296,7 @@ def restore_run(tx: Transaction, job_no: int) -> None:
 
 def set_failures(tx: Transaction, job_no: int, failure_count: int, alerted_cause: str | None) -> None:
     """Store how many runs failed in a row, and the cause that the person was last told of."""
-    tx.execute(
-        "UPDATE job SET failure_count = $2, alerted_cause = $3 WHERE no = $1", job_no, failure_count, alerted_cause
-    )
+    update_row(tx, "job", "no", job_no, {"failure_count": failure_count, "alerted_cause": alerted_cause})
 
 
 # ---- helpers ---------------------------------------------------------------------------------------------------
@@ -340,18 +321,14 @@ def _find(tx: Transaction, condition: str, *params: object) -> JobRow | None:
     return _make_job_row(row) if row else None
 
 
+def _list(tx: Transaction, condition: str, *params: object) -> list[JobRow]:
+    return [_make_job_row(row) for row in tx.fetch_all(f"{_SELECT} WHERE {condition}", *params)]
+
+
 def _make_job_row(row: Row) -> JobRow:
-    further = row[len(JOB_COLUMNS) :]
-    no, origin_session_no, alerted_cause, role, audience_no, person_name, proposed_at, session_id = further
-    return JobRow(
-        no=no,
-        job=JOB_COLUMNS.decode(row, origin_session_id=session_id, asked_at=from_micros_or_none(proposed_at)),
-        origin_session_no=origin_session_no,
-        alerted_cause=alerted_cause,
-        person_role=Role(role),
-        person_audience_no=audience_no,
-        person_name=person_name,
-    )
+    *_, proposed_at, session_id = row
+    job = JOB_COLUMNS.decode(row, origin_session_id=session_id, asked_at=from_micros_or_none(proposed_at))
+    return _ROW_COLUMNS.decode(row[len(JOB_COLUMNS) :], job=job)
 
 
 # ---- deleting ---------------------------------------------------------------------------------------------------
@@ -473,7 +450,7 @@ def _delete_untouched_session(tx: Transaction, session_no: int, turn_no: int | N
 
 def mark_proposed(tx: Transaction, job_no: int, session_no: int, now: int) -> None:
     """Record in which conversation the person is asked, and since when."""
-    tx.execute("UPDATE job SET proposed_at = $3, proposed_session_no = $2 WHERE no = $1", job_no, session_no, now)
+    update_row(tx, "job", "no", job_no, {"proposed_at": now, "proposed_session_no": session_no})
 
 
 def find_session_no(tx: Transaction, job_no: int) -> int | None:
@@ -497,7 +474,7 @@ def was_proposed_in_turn(tx: Transaction, job_no: int, lease: TurnLease) -> bool
 
 def mark_decided(tx: Transaction, job_no: int) -> None:
     """Record that the person is no longer asked."""
-    tx.execute("UPDATE job SET proposed_at = NULL, proposed_session_no = NULL WHERE no = $1", job_no)
+    update_row(tx, "job", "no", job_no, {"proposed_at": None, "proposed_session_no": None})
 
 
 def has_expired(tx: Transaction, before: int) -> bool:
