@@ -44,7 +44,7 @@ class TurnChoices:
 def apply_choices(
     agent_profile: AgentProfile,
     settings: SessionSettings,
-    check_model: Callable[[str], None],
+    check_model: Callable[[str], object],
     is_model_allowed: Callable[[str], bool],
 ) -> TurnChoices:
     """Return what the settings of a conversation mean for the person who asks.
@@ -106,7 +106,7 @@ def find_default_model(agent_profile: AgentProfile, profile_name: str | None, ag
     return agent_profile.profiles.get(profile_name or "", DEFAULT_PROFILE).model or agent_model
 
 
-def find_profile(agent_profile: AgentProfile, name: str, check_model: Callable[[str], None]) -> str:
+def find_profile(agent_profile: AgentProfile, name: str, check_model: Callable[[str], object]) -> str:
     """Return the name of a profile as config.yaml has it; raises `InvalidInput` if there is none.
 
     `check_model` raises for a model that the person may not choose, be it by the name of a profile.

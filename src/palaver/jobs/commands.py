@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 MAX_LISTED_JOBS: Final = 30
 SHOWN_RUNS: Final = 5
 MAX_VALUE_CHARS: Final = 600
-DEFAULT: Final = "default"
 FIELDS: Final = {declared.command_word or name: name for name, declared in JOB_FIELDS.items()}  # by their words
 # How a name in quotes ends, by its first quote. Phones replace straight quotes by those of their language.
 _CLOSING_QUOTES: Final = {'"': '"', "'": "'", "“": "”“", "„": "“”", "‘": "’", "«": "»", "»": "«"}

@@ -49,6 +49,7 @@ class _Field:
 _MINUTE = _Field(say("cron.minute", "minute"), 0, 59)
 _HOUR = _Field(say("cron.hour", "hour"), 0, 23)
 _DAY = _Field(say("cron.day", "day of the month"), 1, 31)
+_SPECIAL_DAYS: Final = {"L": LAST, "LW": LAST_WEEKDAY}
 _MONTH = _Field(say("cron.month", "month"), 1, 12, _MONTH_NAMES)
 _WEEKDAY = _Field(say("cron.day_of_week", "day of the week"), 0, 7, _WEEKDAY_NAMES)
 
@@ -68,11 +69,6 @@ class CronFields:
     @property
     def parts(self) -> tuple[str, ...]:
         return tuple(self.expression.split(" "))
-
-    @property
-    def is_every_day(self) -> bool:
-        """Whether neither day is limited."""
-        return self.parts[2] == "*" and self.parts[4] == "*"
 
     @property
     def needs_one_day_only(self) -> bool:
@@ -105,7 +101,7 @@ def parse_cron(text: str) -> CronFields:
         expression=" ".join(parts),
         minutes=_parse_field(_MINUTE, parts[0]),
         hours=_parse_field(_HOUR, parts[1]),
-        days=_parse_days(parts[2]),
+        days=_parse_field(_DAY, parts[2]),
         months=_parse_field(_MONTH, parts[3]),
         weekdays=tuple(sorted(weekdays)),
         nth_weekdays=tuple(sorted(nth_weekdays)),
@@ -124,20 +120,9 @@ def find_smallest_gap(fields: CronFields) -> int:
 
 
 def _parse_field(field: _Field, text: str) -> tuple[int, ...]:
-    return tuple(sorted({value for term in text.split(",") for value in _parse_term(field, term)}))
-
-
-def _parse_days(text: str) -> tuple[int, ...]:
-    days: set[int] = set()
-    for term in text.split(","):
-        match term:
-            case "L":
-                days.add(LAST)
-            case "LW":
-                days.add(LAST_WEEKDAY)
-            case _:
-                days.update(_parse_term(_DAY, term))
-    return tuple(sorted(days))
+    terms, special = text.split(","), _SPECIAL_DAYS if field is _DAY else {}
+    values = {value for term in terms if term not in special for value in _parse_term(field, term)}
+    return tuple(sorted(values | {special[term] for term in terms if term in special}))
 
 
 def _parse_nth_weekday(term: str) -> tuple[int, int] | None:
@@ -283,7 +268,7 @@ def _format_time(hour: int, minute: int) -> str:
 def _describe_days(fields: CronFields) -> str:
     """Say on which days; empty: on all."""
     months = "" if fields.parts[3] == "*" else join_words([MONTHS[month - 1] for month in fields.months])
-    if fields.is_every_day:
+    if fields.parts[2] == fields.parts[4] == "*":
         return say("cron.every_day_in", "every day in {months}", months=months) if months else ""
     weekdays = _describe_weekdays(fields)
     if fields.parts[2] == "*":

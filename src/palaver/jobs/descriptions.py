@@ -55,10 +55,13 @@ WEEKDAYS: Final = tuple(
     name_text(f"weekday.{name.lower()}", name[:3]) for name in (*cron.WEEKDAYS[1:], cron.WEEKDAYS[0])
 )
 MONTHS: Final = tuple(name_text(f"month.{name.lower()}", name[:3]) for name in cron.MONTHS)
-_SILENT: Final = say("run.silent", "nothing to report")
+_RUN_RESULTS: Final = {
+    JobResult.ANSWER: say("run.answered", "answered"),
+    JobResult.SILENT: say("run.silent", "nothing to report"),
+    None: say("run.no_result", "none"),
+}
 NO_RUN: Final = say("job.never", "never")
 NONE: Final = say("text.none", "none")
-_SECONDS_PER_HOUR: Final = 3600
 
 
 def format_slot(slot: datetime, timezone: str) -> str:
@@ -134,16 +137,14 @@ def describe_next(job: Job) -> str:
 def describe_last_run(last_run: LastRun | None, timezone: str) -> str:
     if last_run is None:
         return say("run.none", "not run yet")
-    parts: list[str] = [_RUN_STATES[last_run.state]]
-    if last_run.result is JobResult.SILENT:
-        parts.append(_SILENT)
-    return join_texts(", ", [*parts, format_slot(last_run.slot, timezone)])
+    silent = [_RUN_RESULTS[JobResult.SILENT]] if last_run.result is JobResult.SILENT else []
+    return join_texts(", ", [_RUN_STATES[last_run.state], *silent, format_slot(last_run.slot, timezone)])
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------
 
 
-def describe_run_state(run: JobRun) -> str:
+def _describe_run_state(run: JobRun) -> str:
     """Say how a run ended: `done`, `failed`, `missed (3 times)`."""
     text: str = _RUN_STATES[run.state]
     if run.slot_count > 1:
@@ -153,13 +154,7 @@ def describe_run_state(run: JobRun) -> str:
     return text
 
 
-def describe_run_result(run: JobRun) -> str:
-    if run.result is JobResult.SILENT:
-        return _SILENT
-    return say("run.answered", "answered") if run.result is JobResult.ANSWER else say("run.no_result", "none")
-
-
-def list_run_deliveries(run: JobRun) -> list[str]:
+def _list_run_deliveries(run: JobRun) -> list[str]:
     """Say for each target apart whether it was reached."""
     reached = [(delivery.target, delivery.state, delivery.error) for delivery in run.deliveries]
     failed = [(target, DeliveryState.FAILED, error) for target, error in run.target_errors.items()]
@@ -169,27 +164,27 @@ def list_run_deliveries(run: JobRun) -> list[str]:
     ]
 
 
-def describe_run_duration(run: JobRun) -> str:
+def _describe_run_duration(run: JobRun) -> str:
     if run.started_at is None or run.ended_at is None:
         return ""
     seconds = (run.ended_at - run.started_at).total_seconds()
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes = int(seconds) // 60
-    return f"{minutes // 60} h {minutes % 60} min" if seconds >= _SECONDS_PER_HOUR else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
 def list_run_lines(run: JobRun) -> list[tuple[str, str]]:
     """Return a run as labels and texts: how it ended, its result, and its deliveries, each apart."""
-    lines: list[tuple[str, str]] = [(say("run.run", "Run"), describe_run_state(run))]
+    lines: list[tuple[str, str]] = [(say("run.run", "Run"), _describe_run_state(run))]
     if run.reason:
         lines.append((say("run.reason", "Reason"), run.reason))
     if run.state is JobRunState.DONE:
-        lines.append((say("run.result", "Result"), describe_run_result(run)))
-    lines += [(say("run.delivery", "Delivery"), text) for text in list_run_deliveries(run)]
+        lines.append((say("run.result", "Result"), _RUN_RESULTS[run.result]))
+    lines += [(say("run.delivery", "Delivery"), text) for text in _list_run_deliveries(run)]
     if run.refused_tools:
         lines.append((say("run.refused_tools", "Refused tools"), ", ".join(run.refused_tools)))
-    if duration := describe_run_duration(run):
+    if duration := _describe_run_duration(run):
         lines.append((say("run.duration", "Duration"), duration))
     if run.session_id is not None:
         lines.append((say("run.session", "Conversation"), run.session_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -71,16 +72,15 @@ def check_role(role: Role) -> None:
         raise NotAllowed(say("jobs.no_guests", "Guests can't have jobs. Ask an owner to make you a member."))
 
 
-def get_job_person(tx: Transaction, principal: Principal) -> Person:
+def find_maker(
+    tx: Transaction, principal: Principal, source: SessionSource, session_id: str | None
+) -> tuple[Person, Origin]:
+    """Return the person who makes a job, and the place or the conversation, which they see, where they make it."""
     check_not_job(principal)
     person = people.get_person(tx, principal.person_id)
     check_role(person.role)
-    return person
-
-
-def make_origin(tx: Transaction, person: Person, source: SessionSource, session_id: str | None) -> Origin:
     session_no = None if session_id is None else sessions.get_visible(tx, session_id, person.id).no
-    return Origin(source, session_no)
+    return person, Origin(source, session_no)
 
 
 def has_proposal(job: Job) -> bool:
@@ -113,14 +113,6 @@ def check_confirmed(job: Job) -> None:
 
 def describe_toolsets(names: Iterable[str]) -> tuple[NamedItem, ...]:
     return tuple(NamedItem(name=name, words=describe_toolset(name)) for name in names)
-
-
-def _list_shown_slots(fields: JobFields, schedule: Schedule, now: datetime) -> tuple[datetime, ...]:
-    """List the next times of a job in its time zone; fewer than three if it has fewer runs left."""
-    count = SHOWN_SLOTS if fields.runs_left is None else min(SHOWN_SLOTS, fields.runs_left)
-    zone = ZoneInfo(fields.timezone)
-    slots = list_next_slots(schedule, fields.timezone, fields.anchor, now, count)
-    return tuple(slot.astimezone(zone) for slot in slots)
 
 
 def count_runs_per_day(schedule: Schedule, timezone: str, now: datetime) -> float | None:
@@ -240,10 +232,8 @@ class JobEditor:
         job = job_row.job
         change = None
         if job.proposed_change is not None:
-            try:
+            with suppress(InvalidInput, NotAllowed):  # no longer possible; confirming it says why
                 change = self.preview_change(tx, job_row, decode_draft(job.proposed_change), now)
-            except (InvalidInput, NotAllowed):  # no longer possible; confirming it says why
-                change = None
         preview = self.preview(tx, job_row, now)
         return JobDetails(
             job=job,
@@ -285,10 +275,12 @@ class JobEditor:
         cost, basis = self._estimate_cost_per_run(tx, fields, used_model, job_no)
         runs_per_day = count_runs_per_day(schedule, fields.timezone, now)
         place = (environment.config, origin, now)
+        shown = SHOWN_SLOTS if fields.runs_left is None else min(SHOWN_SLOTS, fields.runs_left)
+        slots = list_next_slots(schedule, fields.timezone, fields.anchor, now, shown)
         return JobPreview(
             fields=fields,
             words=describe_schedule(schedule, fields.timezone),
-            next_slots=_list_shown_slots(fields, schedule, now),
+            next_slots=tuple(slot.astimezone(ZoneInfo(fields.timezone)) for slot in slots),
             runs_per_day=runs_per_day,
             cost_per_run=cost,
             cost_per_day=None if cost is None else cost * Decimal(runs_per_day or 1),

@@ -167,13 +167,15 @@ class FieldChecker:
 
     def _check(self, name: str, value: Any) -> Any:
         """Return a given field as it is stored; one without a check of its own is a text that may be empty."""
+        if JOB_FIELDS[name].reset_value == DEFAULT_CHOICE and value.strip().lower() in {"", DEFAULT_CHOICE}:
+            return None
         checks: dict[str, Callable[[Any], object]] = {
             "name": clean_name,
             "prompt": clean_prompt,
             "targets": self._check_targets,
             "toolsets": self._check_toolsets,
-            "model": lambda text: self._check_choice(text, self._check_model),
-            "profile": lambda text: self._check_choice(text, self._check_profile),
+            "model": self._check_model,
+            "profile": lambda text: profiles.find_profile(self.environment.profile, text, self._check_model),
         }
         if name in checks:
             return checks[name](value)
@@ -244,18 +246,10 @@ class FieldChecker:
         toolsets.check_toolsets_exist(names, list_grantable_toolsets(self.environment, self.person.role))
         return names
 
-    def _check_choice(self, name: str, check: Callable[[str], str]) -> str | None:
-        return None if name.strip().lower() in {"", DEFAULT_CHOICE} else check(name)
-
     def _check_model(self, name: str) -> str:
-        self._check_role(name.strip())
-        return name.strip()
-
-    def _check_profile(self, name: str) -> str:
-        return profiles.find_profile(self.environment.profile, name, self._check_role)
-
-    def _check_role(self, model: str) -> None:
+        model = name.strip()
         check_model_choice(self.environment.agent, self.environment.rules, self.person.role, model)
+        return model
 
 
 def list_grantable_toolsets(environment: JobEnvironment, role: Role) -> tuple[str, ...]:

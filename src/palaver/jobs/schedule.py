@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
@@ -43,12 +42,8 @@ _DURATION = re.compile(r"(\d{1,6}) ?(m|min|mins|minutes?|h|hours?|d|days?)", re.
 _WALL_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)", re.ASCII)
 _STORED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _LOOKS_LIKE_TIME = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-
-
-class ScheduleKind(StrEnum):
-    ONCE = "once"
-    INTERVAL = "interval"
-    CRON = "cron"
+_NO_SUCH_TIME = say("schedule.no_such_time", "there is no such day or time")
+_UNKNOWN_FORM = say("schedule.unknown_form", "it is none of the known forms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +53,6 @@ class Schedule:
     at: datetime | None = None  # once; aware and in UTC, in whole seconds
     every: timedelta | None = None
     cron: CronFields | None = None
-
-    @property
-    def kind(self) -> ScheduleKind:
-        if self.at is not None:
-            return ScheduleKind.ONCE
-        return ScheduleKind.INTERVAL if self.every is not None else ScheduleKind.CRON
 
     @property
     def is_once(self) -> bool:
@@ -214,10 +203,6 @@ def _truncate(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(microsecond=0)
 
 
-_NO_SUCH_TIME = say("schedule.no_such_time", "there is no such day or time")
-_UNKNOWN_FORM = say("schedule.unknown_form", "it is none of the known forms")
-
-
 def _make_error(text: str, problem: str) -> InvalidInput:
     shown = shorten(text, 80)
     explained = say(
@@ -288,7 +273,11 @@ def iterate_slots(schedule: Schedule, timezone: str, anchor: datetime, after: da
         if schedule.at > after:
             yield schedule.at
     elif schedule.every is not None:
-        yield from _iterate_interval(schedule.every, anchor.astimezone(UTC), after)
+        start, every = anchor.astimezone(UTC), schedule.every
+        slot = start + ((after - start) // every + 1) * every  # also before the anchor, if the clock was set back
+        while True:
+            yield slot
+            slot += every
     else:
         assert schedule.cron is not None  # noqa: S101
         yield from _iterate_cron(schedule.cron.expression, timezone, after)
@@ -319,13 +308,6 @@ def get_period(schedule: Schedule, timezone: str, anchor: datetime, after: datet
         return schedule.every
     slots = list(islice(iterate_slots(schedule, timezone, anchor, after), 2))
     return slots[1] - slots[0] if len(slots) == 2 else None
-
-
-def _iterate_interval(every: timedelta, anchor: datetime, after: datetime) -> Iterator[datetime]:
-    slot = anchor + ((after - anchor) // every + 1) * every  # also before the anchor, if the clock was set back
-    while True:
-        yield slot
-        slot += every
 
 
 def _iterate_cron(expression: str, timezone: str, after: datetime) -> Iterator[datetime]:

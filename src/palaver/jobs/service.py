@@ -26,9 +26,8 @@ from palaver.jobs.editor import (
     decode_draft,
     describe_toolsets,
     encode_draft,
-    get_job_person,
+    find_maker,
     has_proposal,
-    make_origin,
 )
 from palaver.jobs.fields import (
     DEFAULT_TOOLSETS,
@@ -49,7 +48,6 @@ from palaver.jobs.model import (
     JobRunKind,
     JobState,
     JobSummary,
-    LastRun,
 )
 from palaver.jobs.schedule import describe_schedule, read_schedule
 from palaver.jobs.table import ALL_PIECES, JobRow
@@ -104,8 +102,16 @@ class Jobs(Operations[R]):
             else:
                 rows = [row for row in jobs.list_owned(tx, principal.person_id) if self._is_shown(row)]
             last_runs = job_runs.load_last_runs(tx, [row.no for row in rows])
-            next_cursor = str(rows[-1].no) if everything and len(rows) == MAX_PAGE_JOBS else None
-            return Page([_make_summary(row, last_runs.get(row.no)) for row in rows], next_cursor)
+            summaries = [
+                JobSummary(
+                    job=row.job,
+                    words=describe_schedule(read_schedule(row.job.schedule), row.job.timezone),
+                    person_name=row.person_name,
+                    last_run=last_runs.get(row.no),
+                )
+                for row in rows
+            ]
+            return Page(summaries, str(rows[-1].no) if everything and len(rows) == MAX_PAGE_JOBS else None)
 
         return Read(run)
 
@@ -165,8 +171,7 @@ class Jobs(Operations[R]):
         def run(tx: Transaction) -> JobPreview:
             if job is not None:
                 return self._editor.preview_change(tx, self._find(tx, principal, job, everything), draft, now)
-            person = get_job_person(tx, principal)
-            origin = make_origin(tx, person, source, session_id)
+            person, origin = find_maker(tx, principal, source, session_id)
             fields = self._editor.make_checker(tx, person, origin, now).check_fields(draft)
             jobs.check_name_free(tx, person.id, fields.name)
             return self._editor.build_preview(tx, fields, person.principal, origin, now)
@@ -183,8 +188,7 @@ class Jobs(Operations[R]):
         now = self._clock.now()
 
         def run(tx: Transaction) -> JobDetails:
-            person = get_job_person(tx, principal)
-            origin = make_origin(tx, person, source, session_id)
+            person, origin = find_maker(tx, principal, source, session_id)
             return self._editor.describe(tx, self._editor.insert(tx, person, draft, origin, now, JobState.ACTIVE), now)
 
         return Write(run)
@@ -252,7 +256,10 @@ class Jobs(Operations[R]):
             request = Inbound(source=source, content="", message_id=key, message_id_namespace=RUN_NAMESPACE)
             receipt = inbound_messages.find_receipt(tx, request)
             if receipt is not None:
-                return _get_run(tx, receipt["run_id"])
+                run_row = job_runs.find_run(tx, receipt["run_id"])
+                if run_row is None:
+                    raise NotFound("The run that was started with this key is no longer stored.")
+                return run_row.run
             check_confirmed(job_row.job)
             queued = job_runs.enqueue(tx, job_row, now, JobRunKind.MANUAL, to_micros(now))
             inbound_messages.save_receipt(tx, request, {"outcome": "command", "run_id": queued.id}, to_micros(now))
@@ -284,8 +291,7 @@ class Jobs(Operations[R]):
         now = self._clock.now()
 
         def run(tx: Transaction) -> JobProposal:
-            person = get_job_person(tx, principal)
-            origin = make_origin(tx, person, source, session_id)
+            person, origin = find_maker(tx, principal, source, session_id)
             waiting = self._editor.find_waiting(tx, person.id, draft)
             if waiting is not None and self._is_shown(waiting):
                 return self._editor.change_waiting(tx, waiting, draft, now, origin)
@@ -428,19 +434,6 @@ class Jobs(Operations[R]):
             return self._editor.describe(tx, jobs.get_any(tx, job_row.job.id), now)
 
         return Write(run)
-
-
-def _make_summary(job_row: JobRow, last_run: LastRun | None) -> JobSummary:
-    job = job_row.job
-    words = describe_schedule(read_schedule(job.schedule), job.timezone)
-    return JobSummary(job=job, words=words, person_name=job_row.person_name, last_run=last_run)
-
-
-def _get_run(tx: Transaction, run_id: str) -> JobRun:
-    row = job_runs.find_run(tx, run_id)
-    if row is None:
-        raise NotFound("The run that was started with this key is no longer stored.")
-    return row.run
 
 
 def _parse_cursor(cursor: str | None) -> int:

@@ -5,11 +5,19 @@ Making and changing a job are proposals: nothing runs before the person has conf
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.base import Tool
-from palaver.agent.tool_arguments import DATA_NOTICE, Arguments, build_schema, quote_data, translate_errors
+from palaver.agent.tool_arguments import (
+    DATA_NOTICE,
+    Arguments,
+    build_schema,
+    make_tool,
+    quote_data,
+    text_argument,
+    translate_errors,
+)
 from palaver.agent.toolsets import SCHEDULE_TOOLSET
 from palaver.jobs.model import (
     JOB_FIELDS,
@@ -46,6 +54,11 @@ def _make_schema(declared: FieldDeclaration) -> dict[str, Any]:
 
 
 _FIELDS: Final = {name: _make_schema(each) for name, each in JOB_FIELDS.items() if each.agent_help is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class FailureArguments:
+    reason: str = text_argument("what went wrong, in one sentence for the person", max_chars=MAX_REASON_CHARS)
 
 
 def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
@@ -161,28 +174,18 @@ def _format_job(line: JobSummary) -> str:
 def make_run_tools(report: Callable[[str], Awaitable[None]]) -> tuple[Tool, ...]:
     """Make the tools of one run of a job; `report` stores why it has failed."""
 
-    async def report_failure(values: Mapping[str, Any]) -> str:
-        reason = Arguments(values, "reason").get_text("reason")[:MAX_REASON_CHARS]
-        with translate_errors():
-            await report(reason)
+    async def report_failure(arguments: FailureArguments) -> str:
+        await report(arguments.reason[:MAX_REASON_CHARS])
         return _RECORDED
 
     return (
-        Tool(
-            name="report_failure",
-            description=(
-                "Report that this run could not do its work, for example because a tool is missing or a service did"
-                " not answer. The run then counts as failed, and its person is told. Don't use it when there is"
-                " simply nothing to report."
-            ),
-            parameters=build_schema(
-                ["reason"],
-                reason={
-                    "type": "string",
-                    "maxLength": MAX_REASON_CHARS,
-                    "description": "what went wrong, in one sentence for the person",
-                },
-            ),
-            run=report_failure,
+        make_tool(
+            "report_failure",
+            "Report that this run could not do its work, for example because a tool is missing or a service did not"
+            " answer. The run then counts as failed, and its person is told. Don't use it when there is simply nothing"
+            " to report.",
+            FailureArguments,
+            report_failure,
+            toolset="",
         ),
     )
