@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import (
@@ -31,13 +31,12 @@ from palaver.agent.base import (
 )
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.config.budget_rules import FREE
-from palaver.drivers.single_model import SingleModelAgent
+from palaver.drivers.single_model import SingleModelAgent, make_free_usage
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS
 from palaver.memory.model import MAX_AGENT_MEMORY_CHARS
 from palaver.memory.queue import LEARNING_REQUEST, STATEMENTS_HEADING
 from palaver.sessions.message import make_excerpt
 from palaver.sessions.quoted_messages import strip_quotes
-from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -120,21 +119,13 @@ DEFAULT_DESCRIPTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class _ToolPlan:
-    """A tool call and the answer to give afterwards."""
-
-    tool: str
-    arguments: Mapping[str, str]
-    answer: str  # contains {result}
-
-
-@dataclass(frozen=True, slots=True)
 class _Plan:
     """The reaction to a message: reasoning, perhaps a tool call, an answer."""
 
-    answer: str = ""
+    answer: str = ""  # after a tool call, it contains {result}
     reasoning: str = ""
-    tool_plan: _ToolPlan | None = None
+    tool: str | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)  # of the tool
 
 
 class DemoAgent(SingleModelAgent):
@@ -164,7 +155,7 @@ class DemoAgent(SingleModelAgent):
                         output.append(event.text)
                     yield event
         finally:  # also when it is stopped
-            usage = _build_usage(prompt_tokens, "".join(output))
+            usage = make_free_usage(DEMO_MODEL, DEMO_MODEL, prompt_tokens, estimate_tokens("".join(output)))
             await held.settle(usage)
         yield UsageReport(usage, held.is_recorded)
 
@@ -178,13 +169,12 @@ class DemoAgent(SingleModelAgent):
         async for word in self._yield_words(plan.reasoning):
             yield ReasoningDelta(word)
         answer = plan.answer
-        if plan.tool_plan is not None:
-            tool_plan = plan.tool_plan
-            call = ToolCall(f"demo_{len(request.messages)}", tool_plan.tool, _format_arguments(tool_plan.arguments))
+        if plan.tool is not None:
+            call = ToolCall(f"demo_{len(request.messages)}", plan.tool, _format_arguments(plan.arguments))
             yield call
-            result = await _run_tool(tools[call.name], call, tool_plan.arguments)
+            result = await _run_tool(tools[call.name], call, plan.arguments)
             yield result
-            answer = tool_plan.answer.format(result=result.content)
+            answer = plan.answer.format(result=result.content)
             if result.failed:
                 answer = f"I tried `{result.name}`, but it failed: {result.content}"
             steering = await request.take_steering()
@@ -213,7 +203,7 @@ def _make_plan(request: AgentRequest, tools: Mapping[str, Tool]) -> _Plan:
         match = pattern.search(question)
         if match:
             plan = make_plan(match)
-            if plan.tool_plan is None or plan.tool_plan.tool in tools:
+            if plan.tool is None or plan.tool in tools:
                 return plan
     return _Plan(
         f"You said: “{make_excerpt(text)}”. I'm the demo agent, with scripted answers instead of an AI model. "
@@ -254,9 +244,7 @@ _SENTENCE_END = "?.! \n"
 
 def _plan_tool(tool: str, argument: str, answer: str) -> Callable[[re.Match[str]], _Plan]:
     """Return a function that plans a call of a tool with the text of the match."""
-    return lambda match: _Plan(
-        tool_plan=_ToolPlan(tool, {argument: (match["text"] or "").rstrip(_SENTENCE_END)}, answer)
-    )
+    return lambda match: _Plan(answer, "", tool, {argument: (match["text"] or "").rstrip(_SENTENCE_END)})
 
 
 def _plan_thinking(answer: str, reasoning: str) -> Callable[[re.Match[str]], _Plan]:
@@ -283,19 +271,13 @@ def _plan_reminder(prompt: str, answer: str) -> Callable[[re.Match[str]], _Plan]
             "prompt": f"{prompt} {text}"[:MAX_PROMPT_CHARS],
             "schedule": schedule,
         }
-        return _Plan(tool_plan=_ToolPlan("create_job", arguments, answer))
+        return _Plan(answer, "", "create_job", arguments)
 
     return make_plan
 
 
 def _plan_listing(answer: str) -> Callable[[re.Match[str]], _Plan]:
-    return lambda _match: _Plan(tool_plan=_ToolPlan("list_jobs", {}, answer))
-
-
-def _make_rule(
-    pattern: str, make_plan: Callable[[re.Match[str]], _Plan]
-) -> tuple[re.Pattern[str], Callable[[re.Match[str]], _Plan]]:
-    return re.compile(pattern, re.IGNORECASE | re.DOTALL), make_plan
+    return lambda _match: _Plan(answer, "", "list_jobs")
 
 
 # When a reminder comes: `7`, `7:30`, `2h`, `30m`. Each rule has all of them, in the words of its language.
@@ -304,55 +286,61 @@ _EVERY = r"(?P<every>\d{1,4}[mhd])"
 _ONCE = r"(?P<once>\d{1,4}[mhd])"
 _plan_recall = _plan_tool("recall", "query", "This is what I remember:\n\n{result}")
 _plan_search = _plan_tool("search_conversations", "query", "This is what I found:\n\n{result}")
-_RULES = (
-    _make_rule(r"\bremember that\s+(?P<text>\S.*)", _plan_tool("remember", "text", "I'll remember that. {result}")),
-    _make_rule(r"\bwhat do you remember(?:\s+about\s+(?P<text>\S.*)|[?.!\s]*+$)", _plan_recall),
-    _make_rule(r"^recall\s+(?P<text>\S.*)", _plan_recall),
-    _make_rule(r"\bsearch for\s+(?P<text>\S.*)", _plan_search),
-    _make_rule(r"\bwhat did I say about\s+(?P<text>\S.*)", _plan_search),
-    _make_rule(
-        rf"^remind me (?:every day at {_CLOCK}|every {_EVERY}|in {_ONCE}) to (?P<text>\S.*)",
-        _plan_reminder("Reminder:", "I've suggested this reminder. Confirm it, and I'll remind you."),
-    ),
-    _make_rule(
-        rf"^(?:every day at {_CLOCK}|every {_EVERY}|in {_ONCE}): ?(?P<text>\S.*)",
-        _plan_reminder("Reminder:", "I've suggested this job. Confirm it, and it runs."),
-    ),
-    _make_rule(r"\b(?:list my jobs|what jobs do I have)\b", _plan_listing("These are your jobs:\n\n{result}")),
-    _make_rule(r"^Reminder: (?P<text>\S.*)", lambda match: _Plan(f"⏰ {match['text']}")),
-    _make_rule(
-        r"\bthink about\s+(?P<text>\S.*)",
-        _plan_thinking(
-            "I have thought about {topic}. A real model would now tell you the result.",
-            "The user wants me to think about {topic}. Let me see. Let me look at it again. That should be enough.",
+_RULES = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), make_plan)
+    for pattern, make_plan in (
+        (r"\bremember that\s+(?P<text>\S.*)", _plan_tool("remember", "text", "I'll remember that. {result}")),
+        (r"\bwhat do you remember(?:\s+about\s+(?P<text>\S.*)|[?.!\s]*+$)", _plan_recall),
+        (r"^recall\s+(?P<text>\S.*)", _plan_recall),
+        (r"\bsearch for\s+(?P<text>\S.*)", _plan_search),
+        (r"\bwhat did I say about\s+(?P<text>\S.*)", _plan_search),
+        (
+            rf"^remind me (?:every day at {_CLOCK}|every {_EVERY}|in {_ONCE}) to (?P<text>\S.*)",
+            _plan_reminder("Reminder:", "I've suggested this reminder. Confirm it, and I'll remind you."),
         ),
-    ),
-    _make_rule(r"\bshow me markdown\b", lambda _: _Plan(MARKDOWN)),
-    _make_rule(r"\bhelp\b|\bwhat can you do\b", lambda _: _Plan(HELP)),
-    _make_rule(r"\bmerk dir,? dass\s+(?P<text>\S.*)", _plan_tool("remember", "text", "Das merke ich mir.")),
-    _make_rule(
-        r"\bwas weißt du noch(?:\s+über\s+(?P<text>\S.*)|[?.!\s]*+$)",
-        _plan_tool("recall", "query", "Das weiß ich noch:\n\n{result}"),
-    ),
-    _make_rule(
-        r"\bsuche nach\s+(?P<text>\S.*)",
-        _plan_tool("search_conversations", "query", "Das habe ich gefunden:\n\n{result}"),
-    ),
-    _make_rule(
-        rf"^erinnere mich (?:jeden Tag um {_CLOCK}(?: Uhr)?|alle {_EVERY}|in {_ONCE})(?: daran,?|:) ?(?P<text>\S.*)",
-        _plan_reminder("Erinnerung:", "Ich habe die Erinnerung vorgeschlagen. Bestätige sie, dann erinnere ich dich."),
-    ),
-    _make_rule(r"\bzeig meine Jobs\b|\bwelche Jobs habe ich\b", _plan_listing("Das sind deine Jobs:\n\n{result}")),
-    _make_rule(r"^Erinnerung: (?P<text>\S.*)", lambda match: _Plan(f"⏰ {match['text']}")),
-    _make_rule(
-        r"\bdenk über (?P<text>\S.{0,200}?) nach\b",
-        _plan_thinking(
-            "Ich habe über {topic} nachgedacht. Ein echtes Modell würde dir jetzt das Ergebnis sagen.",
-            "Ich soll über {topic} nachdenken. Mal sehen. Noch einmal von vorn. Das sollte genügen.",
+        (
+            rf"^(?:every day at {_CLOCK}|every {_EVERY}|in {_ONCE}): ?(?P<text>\S.*)",
+            _plan_reminder("Reminder:", "I've suggested this job. Confirm it, and it runs."),
         ),
-    ),
-    _make_rule(r"\bzeig mir markdown\b", lambda _: _Plan(MARKDOWN_GERMAN)),
-    _make_rule(r"\bhilfe\b|\bwas kannst du\b", lambda _: _Plan(HELP_GERMAN)),
+        (r"\b(?:list my jobs|what jobs do I have)\b", _plan_listing("These are your jobs:\n\n{result}")),
+        (r"^Reminder: (?P<text>\S.*)", lambda match: _Plan(f"⏰ {match['text']}")),
+        (
+            r"\bthink about\s+(?P<text>\S.*)",
+            _plan_thinking(
+                "I have thought about {topic}. A real model would now tell you the result.",
+                "The user wants me to think about {topic}. Let me see. Let me look at it again. That should be enough.",
+            ),
+        ),
+        (r"\bshow me markdown\b", lambda _: _Plan(MARKDOWN)),
+        (r"\bhelp\b|\bwhat can you do\b", lambda _: _Plan(HELP)),
+        (r"\bmerk dir,? dass\s+(?P<text>\S.*)", _plan_tool("remember", "text", "Das merke ich mir.")),
+        (
+            r"\bwas weißt du noch(?:\s+über\s+(?P<text>\S.*)|[?.!\s]*+$)",
+            _plan_tool("recall", "query", "Das weiß ich noch:\n\n{result}"),
+        ),
+        (
+            r"\bsuche nach\s+(?P<text>\S.*)",
+            _plan_tool("search_conversations", "query", "Das habe ich gefunden:\n\n{result}"),
+        ),
+        (
+            rf"^erinnere mich (?:jeden Tag um {_CLOCK}(?: Uhr)?|alle {_EVERY}|in {_ONCE})"
+            r"(?: daran,?|:) ?(?P<text>\S.*)",
+            _plan_reminder(
+                "Erinnerung:", "Ich habe die Erinnerung vorgeschlagen. Bestätige sie, dann erinnere ich dich."
+            ),
+        ),
+        (r"\bzeig meine Jobs\b|\bwelche Jobs habe ich\b", _plan_listing("Das sind deine Jobs:\n\n{result}")),
+        (r"^Erinnerung: (?P<text>\S.*)", lambda match: _Plan(f"⏰ {match['text']}")),
+        (
+            r"\bdenk über (?P<text>\S.{0,200}?) nach\b",
+            _plan_thinking(
+                "Ich habe über {topic} nachgedacht. Ein echtes Modell würde dir jetzt das Ergebnis sagen.",
+                "Ich soll über {topic} nachdenken. Mal sehen. Noch einmal von vorn. Das sollte genügen.",
+            ),
+        ),
+        (r"\bzeig mir markdown\b", lambda _: _Plan(MARKDOWN_GERMAN)),
+        (r"\bhilfe\b|\bwas kannst du\b", lambda _: _Plan(HELP_GERMAN)),
+    )
 )
 
 
@@ -368,16 +356,3 @@ async def _run_tool(tool: Tool, call: ToolCall, arguments: Mapping[str, str]) ->
 
 def _format_arguments(arguments: Mapping[str, str]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
-
-
-def _build_usage(prompt_tokens: int, output: str) -> TurnUsage:
-    return TurnUsage(
-        model=DEMO_MODEL,
-        provider=DEMO_MODEL,
-        input_tokens=prompt_tokens,
-        output_tokens=estimate_tokens(output),
-        cost=0,
-        cost_status=CostStatus.ACTUAL,
-        cost_source=DEMO_MODEL,
-        last_prompt_tokens=prompt_tokens,
-    )

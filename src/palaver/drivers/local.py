@@ -34,9 +34,8 @@ from palaver.agent.base import (
 from palaver.config.budget_rules import FREE
 from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ContextOverflow
 from palaver.core.texts import say
-from palaver.drivers.single_model import SingleModelAgent
+from palaver.drivers.single_model import SingleModelAgent, make_free_usage
 from palaver.sessions.turn import FailureCode, NoticeCode
-from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -82,9 +81,8 @@ class LocalAgent(SingleModelAgent):
         max_output_tokens: int = MAX_OUTPUT_TOKENS,
     ) -> None:
         super().__init__(name, description or f"Local model: {path.name}")
-        self.context_tokens = context_tokens
+        self.context_tokens = self._context_tokens = context_tokens
         self._path = path
-        self._context_tokens = context_tokens
         self._max_output_tokens = max_output_tokens
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="palaver-local-model")
         self._is_closing = threading.Event()
@@ -119,7 +117,9 @@ class LocalAgent(SingleModelAgent):
             else:
                 await held.settle(None, streamed_tokens=estimate_tokens("".join(streamed)))
             raise
-        usage = answer.build_usage(self._path.stem)
+        usage = make_free_usage(
+            self._path.stem, LOCAL_MODEL, answer.prompt_tokens, answer.output_tokens, cached_tokens=answer.cached_tokens
+        )
         await held.settle(usage)
         yield UsageReport(usage, held.is_recorded)
         if not answer.has_text:
@@ -235,20 +235,6 @@ class _AnswerStream:
             self.prompt_tokens = usage["prompt_tokens"]
             self.output_tokens = usage["completion_tokens"]
             self.cached_tokens = usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
-
-    def build_usage(self, model: str) -> TurnUsage:
-        """Build the usage of this answer; a local model costs nothing."""
-        return TurnUsage(
-            model=model,
-            provider=LOCAL_MODEL,
-            input_tokens=self.prompt_tokens,
-            output_tokens=self.output_tokens,
-            cache_read_tokens=self.cached_tokens,
-            cost=0,
-            cost_status=CostStatus.ACTUAL,
-            cost_source=LOCAL_MODEL,
-            last_prompt_tokens=self.prompt_tokens,
-        )
 
 
 @dataclass(slots=True)

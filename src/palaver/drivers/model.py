@@ -139,7 +139,7 @@ class ModelAgent:
             except AgentError as error:
                 if last_resort is None or not loop.can_use_other_agent:
                     raise
-                yield make_fallback_notice(error, last_resort.model, str(loop.current_model))
+                yield make_fallback_notice(error, last_resort.model, str(loop.chain[0]))
         async with aclosing(last_resort.run(replace(request, model=None))) as events:  # type: ignore[type-var]
             async for event in events:
                 yield event

@@ -79,10 +79,6 @@ class Failure:
     mid_answer_outage: tuple[FailureCode, str] | None = None  # what to say instead if the answer had already started
     cause: BaseException | None = None  # safe to log: without our key
 
-    @property
-    def reason(self) -> str:
-        return self.error.text
-
 
 def classify_error(error: BaseException, name: ModelName, provider: Provider) -> Failure:
     """Find out what an exception from a provider's client means."""
@@ -151,7 +147,7 @@ def is_refused(error: BaseException) -> bool:
 def make_dropped_error(failure: Failure, name: ModelName) -> AgentUnavailable:
     """Make the error for an answer that had already started: its text is kept, and nothing is requested twice."""
     facts: dict[str, object] = {"model": str(name)} | failure.error.facts
-    reason: str = say("model.stopped_early", "The answer stopped early. {reason}", reason=failure.reason)
+    reason: str = say("model.stopped_early", "The answer stopped early. {reason}", reason=failure.error.text)
     if failure.mid_answer_outage is not None:
         facts["code"], reason = failure.mid_answer_outage
     saved = say("model.text_saved", " The text so far is saved. Use /retry to try again.")

@@ -10,11 +10,12 @@ nothing is fetched. The cost of a model that is in neither is unknown, never zer
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from ipaddress import ip_address
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from palaver.config.agent_rules import Provider
@@ -23,12 +24,13 @@ from palaver.core.errors import InvalidInput
 from palaver.core.texts import say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from genai_prices.types import AbstractUsage
     from pydantic_ai.usage import RequestUsage
 
 
+T = TypeVar("T")
 OLLAMA: Final = "ollama"
 INSTALL_COMMAND: Final = "pip install 'palaver[models]'"
 COST_SOURCE = "genai-prices"
@@ -228,13 +230,15 @@ def find_list_price(model: str, provider: str, base_url: str | None = None) -> T
     """Return the highest list prices of a model: of its highest tier, and of input that is written to a cache."""
     from genai_prices import Usage  # 0.4 s
 
-    plain = calculate_cost(Usage(input_tokens=_HIGHEST_TIER_TOKENS), model, provider, base_url)
+    def calculate(**tokens: int) -> Decimal | None:
+        usage = Usage(input_tokens=_HIGHEST_TIER_TOKENS, **tokens)
+        return calculate_cost(usage, model, provider, base_url)
+
+    plain = calculate()
     if plain is None:
         return None
-    cached_usage = Usage(input_tokens=_HIGHEST_TIER_TOKENS, cache_write_tokens=_HIGHEST_TIER_TOKENS)
-    cached = calculate_cost(cached_usage, model, provider, base_url) or plain
-    both_usage = Usage(input_tokens=_HIGHEST_TIER_TOKENS, output_tokens=_HIGHEST_TIER_TOKENS)
-    both = calculate_cost(both_usage, model, provider, base_url) or plain
+    cached = calculate(cache_write_tokens=_HIGHEST_TIER_TOKENS) or plain
+    both = calculate(output_tokens=_HIGHEST_TIER_TOKENS) or plain
     factor = Decimal(_TOKENS_PER_PRICE) / _HIGHEST_TIER_TOKENS
     return TokenPrice(input_usd=max(plain, cached) * factor, output_usd=(both - plain) * factor)
 
@@ -247,15 +251,8 @@ def calculate_cost(usage: AbstractUsage, model: str, provider: str, base_url: st
     from genai_prices import calc_price  # 0.4 s
 
     try:
-        return calc_price(usage, model, provider_id=provider).total_price
+        return _look_up(lambda **by: calc_price(usage, model, **by).total_price, provider, base_url)
     except ValueError:
-        return None
-    except LookupError:
-        if base_url is None:
-            return None
-    try:  # the operator may have chosen their own name for the provider
-        return calc_price(usage, model, provider_api_url=base_url).total_price
-    except (LookupError, ValueError):
         return None
 
 
@@ -263,13 +260,16 @@ def find_context_window(model: str, provider: str, base_url: str | None = None) 
     """Return a model's context window in tokens, or None if the list does not have this model."""
     from genai_prices.data_snapshot import get_snapshot  # 0.4 s
 
-    price_list = get_snapshot()
-    try:
-        return price_list.find_provider_model(model, None, provider, None)[1].context_window
-    except LookupError:
-        if base_url is None:
-            return None
-    try:
-        return price_list.find_provider_model(model, None, None, base_url)[1].context_window
-    except LookupError:
-        return None
+    def find(*, provider_id: str | None = None, provider_api_url: str | None = None) -> int | None:
+        return get_snapshot().find_provider_model(model, None, provider_id, provider_api_url)[1].context_window
+
+    return _look_up(find, provider, base_url)
+
+
+def _look_up(find: Callable[..., T], provider: str, base_url: str | None) -> T | None:
+    """Find something in the price list by its provider's name, which the operator may have chosen, or address."""
+    with suppress(LookupError):
+        return find(provider_id=provider)
+    with suppress(LookupError):
+        return None if base_url is None else find(provider_api_url=base_url)
+    return None

@@ -50,21 +50,22 @@ def choose_agent(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
 
 def _create_model_agent(profile: AgentProfile, environ: Mapping[str, str], model: str, description: str = "") -> Agent:
     if not has_provider_packages():
-        raise ConfigError(
-            "model: "
-            + say(
-                "drivers.packages_missing",
-                "{model} requires additional packages. Install them with {command}.",
-                model=repr(model),
-                command=providers.INSTALL_COMMAND,
-            ),
-            key="model",
-        )
+        raise _make_packages_error("model", model, providers.INSTALL_COMMAND)
     last_resort = _create_last_resort(profile.fallback_models)
     try:
         return ModelAgent(profile, environ, model=model, description=description, last_resort=last_resort)
     except InvalidInput as error:
         raise ConfigError("model: " + error.text, key="model", **error.facts) from error
+
+
+def _make_packages_error(key: str, model: str, command: str) -> ConfigError:
+    text = say(
+        "drivers.packages_missing",
+        "{model} requires additional packages. Install them with {command}.",
+        model=repr(model),
+        command=command,
+    )
+    return ConfigError(f"{key}: " + text, key=key)
 
 
 def _create_last_resort(fallback_models: Sequence[str]) -> Agent | None:
@@ -92,16 +93,7 @@ def _create_last_resort(fallback_models: Sequence[str]) -> Agent | None:
 def _create_local_agent(model: str, path: str, *, key: str = "model") -> Agent:
     file = Path(path).expanduser() if path else local.find_built_in_model()
     if not local.is_installed():
-        raise ConfigError(
-            f"{key}: "
-            + say(
-                "drivers.packages_missing",
-                "{model} requires additional packages. Install them with {command}.",
-                model=repr(model),
-                command=local.INSTALL_COMMAND,
-            ),
-            key=key,
-        )
+        raise _make_packages_error(key, model, local.INSTALL_COMMAND)
     if file is None:
         raise ConfigError(
             f"{key}: "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from palaver.agent.base import AgentEvent, AgentRequest, TextDelta, Tool
 from palaver.config.budget_rules import FREE, TokenPrice
 from palaver.core.errors import AgentRejected, InvalidInput
+from palaver.sessions.usage import CostStatus, TurnUsage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -50,6 +51,23 @@ class SingleModelAgent:
 
     async def close(self) -> None:
         pass
+
+
+def make_free_usage(
+    model: str, provider: str, input_tokens: int, output_tokens: int, *, cached_tokens: int = 0
+) -> TurnUsage:
+    """Make the usage of an answer that was made on this machine."""
+    return TurnUsage(
+        model=model,
+        provider=provider,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cache_read_tokens=cached_tokens,
+        cost=0,
+        cost_status=CostStatus.ACTUAL,
+        cost_source=provider,
+        last_prompt_tokens=input_tokens,
+    )
 
 
 class UnavailableAgent(SingleModelAgent):

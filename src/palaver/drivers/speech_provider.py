@@ -12,7 +12,6 @@ import httpx2
 from palaver.agent.base import CallMeter, HeldCall, ModelCall
 from palaver.config.budget_rules import MIN_MAX_TOKENS
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable
-from palaver.core.logs import remove_secrets
 from palaver.core.text import make_storable
 from palaver.drivers.providers import (
     ModelName,
@@ -21,6 +20,7 @@ from palaver.drivers.providers import (
     explain_invalid_address,
     get_provider_title,
     is_loopback_url,
+    quote_provider,
 )
 from palaver.sessions.speech import (
     MAX_TRANSCRIPT_CHARS,
@@ -193,9 +193,7 @@ class ProviderSpeech:
             message = str(error["message"] if isinstance(error, dict) else error)
         except (ValueError, LookupError, TypeError):
             return ""
-        if self._provider.api_key:
-            message = message.replace(self._provider.api_key, "…")
-        return make_storable(remove_secrets(" ".join(message.split())))[:MAX_QUOTE_CHARS]
+        return make_storable(quote_provider(self._provider, message, MAX_QUOTE_CHARS))
 
 
 def _parse_answer(body: bytes) -> dict[str, Any] | None:

@@ -75,7 +75,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from palaver.drivers.model_clients import ModelClients
-    from palaver.drivers.provider_errors import Failure
     from palaver.drivers.providers import ModelName, ModelPrices
 
 
@@ -107,14 +106,6 @@ def append_request_parts(conversation: list[ModelMessage], parts: Sequence[Model
         conversation[-1] = ModelRequest(parts=[*last.parts, *parts])
     else:
         conversation.append(ModelRequest(parts=list(parts)))
-
-
-def convert_tool_results(results: Sequence[ToolResult]) -> list[ModelRequestPart]:
-    return [_build_tool_return(result.id, result.name, result.content, failed=result.failed) for result in results]
-
-
-def convert_user_texts(texts: Sequence[str]) -> list[ModelRequestPart]:
-    return [UserPromptPart(content=text or _EMPTY_TEXT) for text in texts]
 
 
 def convert_tools(tools: Sequence[Tool]) -> list[ToolDefinition]:
@@ -271,10 +262,6 @@ class ToolLoop:
         self._tools = {tool.name: tool for tool in request.tools}
         self._input_tokens = estimate_tokens(request.instructions) + estimate_tool_tokens(request.tools)
 
-    @property
-    def current_model(self) -> ModelName:
-        return self.chain[0]
-
     async def run(self) -> AsyncGenerator[AgentEvent, None]:
         """Run the turn and yield its events until the answer is complete."""
         for round_number in range(self.max_rounds + 1):
@@ -299,16 +286,13 @@ class ToolLoop:
             async with aclosing(_yield_as_completed(tasks)) as results:
                 async for result in results:
                     yield result
-            ordered_results = [task.result() for task in tasks]  # in the order of the calls
-            steering = await self.request.take_steering()
+            returned: list[ModelRequestPart] = [  # in the order of the calls
+                _build_tool_return(result.id, result.name, result.content, failed=result.failed)
+                for result in (task.result() for task in tasks)
+            ]
+            steering = [UserPromptPart(content=text or _EMPTY_TEXT) for text in await self.request.take_steering()]
             self._conversation.append(answer)
-            append_request_parts(
-                self._conversation,
-                [
-                    *convert_tool_results(ordered_results),
-                    *convert_user_texts(steering),
-                ],
-            )
+            append_request_parts(self._conversation, [*returned, *steering])
 
     async def _ask_with_retries(self, *, may_call_tools: bool) -> AsyncGenerator[AgentEvent, None]:
         """Yield one answer, from the first model of the chain that gives one."""
@@ -321,9 +305,11 @@ class ToolLoop:
                     async for event in events:
                         has_started = has_started or not isinstance(event, UsageReport)
                         yield event
-                failure = self._find_empty_answer(name)
-                if failure is None:
-                    return
+                answer = self._answer
+                if answer is not None and (answer.tool_calls or self._has_text):
+                    return  # after text earlier in this turn, it may end silently
+                reason = answer.finish_reason if answer else None
+                failure = provider_errors.make_empty_answer_failure(name, reason)
             except provider_errors.PROVIDER_EXCEPTIONS as error:
                 failure = provider_errors.classify_error(error, name, self.clients.get_provider(name))
             if has_started:
@@ -403,13 +389,6 @@ class ToolLoop:
         if self.request.tools and not may_call_tools:
             settings["tool_choice"] = "none"
         return settings
-
-    def _find_empty_answer(self, name: ModelName) -> Failure | None:
-        """Return a failure if the model gave no text at all. After text earlier in this turn, it may end silently."""
-        answer = self._answer
-        if answer is None or (not answer.tool_calls and not self._has_text):
-            return provider_errors.make_empty_answer_failure(name, answer.finish_reason if answer else None)
-        return None
 
 
 async def _yield_as_completed(tasks: Sequence[asyncio.Task[ToolResult]]) -> AsyncGenerator[ToolResult, None]:
