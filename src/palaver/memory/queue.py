@@ -70,17 +70,13 @@ def find_learner(tx: Transaction, rules: TurnRules, row: SessionRow, person_id: 
     person_row = people.find_by_id(tx, person_id) if person_id is not None else None
     if person_row is None or session.platform in MACHINE_PLATFORMS:
         return None
-    if not is_memory_available(row, rules, person_row.person):
+    allowed = toolsets.list_session_toolsets(row.session, rules, (), person_row.person.role)
+    if MEMORY_TOOLSET not in allowed:  # by the operator's rules
         return None
     if MEMORY_TOOLSET in session_settings.load(tx, row.no).disabled_toolsets:
         return None
     is_private = session_privacy.is_private_to(tx, row, person_row.person.id)
     return person_row.person if is_private else None
-
-
-def is_memory_available(row: SessionRow, rules: TurnRules, person: Person) -> bool:
-    """Whether the operator's rules give a person the memory toolset in a conversation."""
-    return MEMORY_TOOLSET in toolsets.list_session_toolsets(row.session, rules, (), person.role)
 
 
 # ---- the request of a memory turn -------------------------------------------------------------------------------
@@ -149,6 +145,7 @@ def fit_memory_lines(memories: Iterable[Memory], max_chars: int) -> list[str]:
     return lines
 
 
+# ---- the memories in the agent's instructions -------------------------------------------------------------------
 # The memories that the agent is told of in its instructions, so that it need not ask for them.
 #
 # They are chosen at the first turn of a session and again after each compaction; in between, the text stays the same

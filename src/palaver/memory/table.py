@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 
 _MEMORY_COLUMNS = Columns(Memory)
-COLUMNS = _MEMORY_COLUMNS.format_select()
+_SELECT = f"SELECT {_MEMORY_COLUMNS.format_select('m')} FROM memory m"
+_SELECT_LISTED = f"""SELECT {_MEMORY_COLUMNS.format_select("m")}, p.name, m.audience_no, m.no, m.session_id
+    FROM memory m LEFT JOIN person p ON p.id = m.person_id"""
 
 
 MAX_OTHER_NAMES = 10
@@ -67,9 +69,7 @@ def add(tx: Transaction, audience_no: int, new: NewMemory, now: int) -> Memory:
     missing = set(new.supersedes) - {memory.id for memory in superseded}
     if missing:
         raise NotFound(f"There is no memory {min(missing)!r} here that could be replaced.", memory_id=min(missing))
-    row = tx.fetch_one(
-        f"SELECT {COLUMNS} FROM memory WHERE audience_no = $1 AND text_key = $2", audience_no, build_memory_key(clean)
-    )
+    row = tx.fetch_one(f"{_SELECT} WHERE m.audience_no = $1 AND m.text_key = $2", audience_no, build_memory_key(clean))
     existing = None if row is None else _MEMORY_COLUMNS.decode(row)
     if existing is not None and not superseded:
         return existing
@@ -115,27 +115,14 @@ def count(tx: Transaction, audience_no: int) -> int:
 
 def search(tx: Transaction, audiences: Sequence[int], query: str, limit: int) -> list[Memory]:
     """Return the memories of these audiences that match a query, the best first; without a query, the newest."""
-    if not audiences:
-        return []
     newest = f" LIMIT {int(limit)}" if not query.strip() else ""
-    rows = tx.fetch_all(
-        f"SELECT {COLUMNS} FROM memory WHERE audience_no IN ({build_placeholders(len(audiences))})"
-        f" ORDER BY no DESC{newest}",
-        *audiences,
-    )
+    rows = _fetch(tx, _SELECT, audiences, f"ORDER BY m.no DESC{newest}")
     return find_best_matches((_MEMORY_COLUMNS.decode(row) for row in rows), query, limit)
 
 
 def list_by_ids(tx: Transaction, audiences: Sequence[int], ids: Sequence[str]) -> list[Memory]:
     """Return those of these memories that still exist in these audiences, in the given order."""
-    if not audiences or not ids:
-        return []
-    rows = tx.fetch_all(
-        f"SELECT {COLUMNS} FROM memory WHERE id IN ({build_placeholders(len(ids))})"
-        f" AND audience_no IN ({build_placeholders(len(audiences), first=len(ids) + 1)})",
-        *ids,
-        *audiences,
-    )
+    rows = _fetch(tx, _SELECT, audiences, f"AND m.id IN ({build_placeholders(len(ids))})", *ids) if ids else []
     found: dict[str, Memory] = {memory.id: memory for memory in map(_MEMORY_COLUMNS.decode, rows)}
     return [found[memory_id] for memory_id in ids if memory_id in found]
 
@@ -182,16 +169,19 @@ def forget(tx: Transaction, memory_id: MemoryId, now: int) -> None:
 
 
 def list_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str) -> list[Memory]:
-    if not audiences or not is_storable(id_or_text):
+    if not is_storable(id_or_text):
         return []
-    rows = tx.fetch_all(
-        f"SELECT {COLUMNS} FROM memory WHERE audience_no IN ({build_placeholders(len(audiences))})"
-        f" AND (id = ${len(audiences) + 1} OR text_key = ${len(audiences) + 2}) ORDER BY no DESC",
-        *audiences,
-        id_or_text.strip(),
-        build_memory_key(id_or_text),
-    )
+    params = id_or_text.strip(), build_memory_key(id_or_text)
+    rows = _fetch(tx, _SELECT, audiences, "AND (m.id = $1 OR m.text_key = $2) ORDER BY m.no DESC", *params)
     return [_MEMORY_COLUMNS.decode(row) for row in rows]
+
+
+def _fetch(tx: Transaction, select: str, audiences: Sequence[int], rest: str, *params: object) -> list[Row]:
+    """Return the rows of memories of these audiences; `rest` is what follows this condition."""
+    if not audiences:
+        return []
+    is_visible = f"m.audience_no IN ({build_placeholders(len(audiences), first=len(params) + 1)})"
+    return tx.fetch_all(f"{select} WHERE {is_visible} {rest}", *params, *audiences)
 
 
 # ---- memories in the instructions of a session ------------------------------------------------------------------
@@ -247,8 +237,6 @@ class _Listed(NamedTuple):
     session_id: str | None
 
 
-_SELECT = f"""SELECT {_MEMORY_COLUMNS.format_select("m")}, p.name, m.audience_no, m.no, m.session_id
-    FROM memory m LEFT JOIN person p ON p.id = m.person_id"""
 # The first members of each audience, how many there are, and whether the audience is one person's own.
 _SELECT_MEMBERS = """SELECT audience_no, id, name, member_count, is_own FROM (
     SELECT m.audience_no, p.id, p.name,
@@ -290,7 +278,9 @@ def list_memories(
     before = _find_cursor(tx, audiences, cursor)
     rows_per_read = _SEARCH_ROWS_PER_READ if query.strip() or origin is not None else limit
     found: list[_Listed] = []
-    while len(found) < limit and (batch := _read_before(tx, audiences, before, rows_per_read)):
+    page = "AND m.no < $1 ORDER BY m.no DESC LIMIT $2"
+    while len(found) < limit and (rows := _fetch(tx, _SELECT_LISTED, audiences, page, before, rows_per_read)):
+        batch = [_read_listed(row) for row in rows]
         found += [
             each for each in batch if origin in {None, each.memory.origin} and matches_query(each.memory.text, query)
         ]
@@ -304,13 +294,7 @@ def list_memories(
 
 
 def find_memory(tx: Transaction, audiences: Sequence[int], reader: PersonId, memory_id: str) -> MemoryRow | None:
-    if not audiences or not is_storable(memory_id):
-        return None
-    rows = tx.fetch_all(
-        f"{_SELECT} WHERE m.audience_no IN ({build_placeholders(len(audiences))}) AND m.id = ${len(audiences) + 1}",
-        *audiences,
-        memory_id,
-    )
+    rows = _fetch(tx, _SELECT_LISTED, audiences, "AND m.id = $1", memory_id) if is_storable(memory_id) else []
     return next(iter(_make_memory_rows(tx, [_read_listed(row) for row in rows], reader)), None)
 
 
@@ -325,26 +309,10 @@ def _find_cursor(tx: Transaction, audiences: Sequence[int], cursor: str | None) 
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
-    if not audiences:
-        return 0
-    is_visible = f"audience_no IN ({build_placeholders(len(audiences))})"
-    by_id = f"SELECT no FROM memory WHERE {is_visible} AND id = ${len(audiences) + 1}"
-    by_time = f"SELECT MAX(no) + 1 FROM memory WHERE {is_visible} AND created_at <= ${len(audiences) + 1}"
-    by_id_no = fetch_number(tx, by_id, *audiences, match[2])
-    return by_id_no or fetch_number(tx, by_time, *audiences, int(match[1]))
-
-
-def _read_before(tx: Transaction, audiences: Sequence[int], before: int, limit: int) -> list[_Listed]:
-    if not audiences:
-        return []
-    rows = tx.fetch_all(
-        f"{_SELECT} WHERE m.audience_no IN ({build_placeholders(len(audiences))}) AND m.no < ${len(audiences) + 1}"
-        f" ORDER BY m.no DESC LIMIT ${len(audiences) + 2}",
-        *audiences,
-        before,
-        limit,
+    found = _fetch(tx, "SELECT m.no FROM memory m", audiences, "AND m.id = $1", match[2]) or _fetch(
+        tx, "SELECT MAX(m.no) + 1 FROM memory m", audiences, "AND m.created_at <= $1", int(match[1])
     )
-    return [_read_listed(row) for row in rows]
+    return int(found[0][0] or 0) if found else 0
 
 
 def _read_listed(row: Row) -> _Listed:
