@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, strategies as st
 
-from palaver.config.budget_rules import FREE, BudgetKey, BudgetPeriod, BudgetScope, BudgetUnit, TokenPrice
-from palaver.money.hold import Hold, HoldRefused, WindowState, plan_hold
+from palaver.config.budget_rules import FREE, BudgetKey, BudgetPeriod, BudgetScope, TokenPrice, WindowState
+from palaver.money.hold import Hold, HoldRefused, plan_hold
 
 PRICE = TokenPrice(input_usd=Decimal(2), output_usd=Decimal(10))  # 2,000 and 10,000 nano-dollars for a token
 DAY = BudgetKey(BudgetScope.PERSON, "p_1", BudgetPeriod.DAY)
@@ -37,7 +37,7 @@ def test_an_answer_is_shortened_before_it_is_refused() -> None:
     assert isinstance(hold, Hold)
     assert (hold.max_tokens, hold.is_shortened, hold.tokens) == (1800, True, 3000)
     refused = plan_hold(1700, None, None, [window])
-    assert refused == HoldRefused(window=window, unit=BudgetUnit.TOKENS, needed=2040 + 1000)
+    assert refused == HoldRefused(key=DAY, amounts=window.amounts[1], needed=2040 + 1000)
     assert isinstance(plan_hold(1700, 900, None, [window]), Hold), "its own maximum is smaller than the smallest"
 
 
@@ -47,13 +47,13 @@ def test_the_limit_that_lasts_longest_is_named() -> None:
     for windows in ([day, month], [month, day]):
         refused = plan_hold(10, None, PRICE, windows)
         assert isinstance(refused, HoldRefused)
-        assert refused.window is month
+        assert refused.key == MONTH
 
 
 def test_an_unknown_price_is_not_free() -> None:
     dollars = WindowState(key=DAY, limit_nanos=10**12)
     refused = plan_hold(10, None, None, [dollars, WindowState(key=MONTH, used_tokens=5, limit_tokens=1)])
-    assert refused == HoldRefused(window=dollars, unit=BudgetUnit.USD, needed=None)
+    assert refused == HoldRefused(key=DAY, amounts=dollars.amounts[0], needed=None)
     assert isinstance(plan_hold(10, None, FREE, [WindowState(key=DAY, used_nanos=5, limit_nanos=1)]), Hold)
 
 
@@ -79,10 +79,10 @@ def test_what_is_held_never_passes_a_limit(
     hold = plan_hold(prompt, max_tokens, price, [window])
     if isinstance(hold, HoldRefused):
         assert hold.needed is not None
-        assert window.get_used(hold.unit) + hold.needed > (window.get_limit(hold.unit) or 0)
+        assert hold.amounts.total + hold.needed > (hold.amounts.limit or 0)
         return
     assert used + held + hold.tokens <= tokens
-    assert price.is_free or window.get_used(BudgetUnit.USD) + (hold.nanos or 0) <= nanos
+    assert price.is_free or window.amounts[0].total + (hold.nanos or 0) <= nanos
     assert hold.output_tokens >= min(1000, max_tokens or 8000)
 
 

@@ -92,7 +92,7 @@ def read_windows(store: SessionStore) -> dict[tuple[str, str, str], tuple[int, .
 
 def count_calls(store: SessionStore) -> int:
     """Count the calls whose usage is not recorded yet."""
-    found = store.engine.run(Read(lambda tx: model_calls.list_orphan_call_ids(tx, 2**62, lambda _owner: True)))
+    found = store.engine.run(Read(lambda tx: model_calls.list_orphan_call_ids(tx, 2**62)))
     return len(found)
 
 

@@ -80,27 +80,29 @@ class UnitAmounts(NamedTuple):
     limit: int | None
 
     @property
+    def total(self) -> int:
+        return self.used + self.held
+
+    @property
     def percent(self) -> int | None:
         """The part of the limit that is used or held; None without a limit."""
         if self.limit is None:
             return None
-        return 100 * (self.used + self.held) // self.limit if self.limit else 100
+        return 100 * self.total // self.limit if self.limit else 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetStatus:
+class WindowState:
+    """A day or a month of a budget: what was used and is held in it, and its limits."""
+
     key: BudgetKey
-    subject_name: str  # for people to read
-    used_nanos: int
-    held_nanos: int
-    used_tokens: int
-    held_tokens: int
-    unpriced_calls: int
-    limit_nanos: int | None
-    limit_tokens: int | None
-    resets_at: datetime
-    timezone: str
-    owner_units: frozenset[BudgetUnit] = frozenset()  # in which an owner has set a limit for exactly this subject
+    used_nanos: int = 0
+    held_nanos: int = 0
+    used_tokens: int = 0
+    held_tokens: int = 0
+    unpriced_calls: int = 0
+    limit_nanos: int | None = None
+    limit_tokens: int | None = None
 
     @property
     def amounts(self) -> tuple[UnitAmounts, ...]:
@@ -108,6 +110,14 @@ class BudgetStatus:
             UnitAmounts(BudgetUnit.USD, self.used_nanos, self.held_nanos, self.limit_nanos),
             UnitAmounts(BudgetUnit.TOKENS, self.used_tokens, self.held_tokens, self.limit_tokens),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetStatus(WindowState):
+    subject_name: str  # for people to read
+    resets_at: datetime
+    timezone: str
+    owner_units: frozenset[BudgetUnit] = frozenset()  # in which an owner has set a limit for exactly this subject
 
     @property
     def is_used_up(self) -> bool:

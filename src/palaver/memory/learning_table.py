@@ -8,16 +8,13 @@ Always true: a row goes forward only, so it never runs twice; two rows of a sess
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from palaver.core.background import is_owner_dead
 from palaver.core.engines.base import Transaction, fetch_number, fetch_value
 from palaver.core.ids import PersonId
 from palaver.memory.model import MemoryTurnKind
 from palaver.people.person_data import EraseAt, Follows, PersonColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _MAX_AUTHORS = 20
 _FORGOTTEN_ERROR = "A memory from this conversation was forgotten."
@@ -163,17 +160,8 @@ def end(tx: Transaction, turn: MemoryTurn, error: str | None, now: int) -> bool:
     )
 
 
-def has_orphan(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> bool:
-    return bool(_list_orphans(tx, now, is_owner_dead))
-
-
-def fail_orphans(tx: Transaction, error: str, now: int, is_owner_dead: Callable[[str], bool]) -> int:
-    """End the memory turns of dead processes as failed; return how many there were. None of them runs again."""
-    orphans = _list_orphans(tx, now, is_owner_dead)
-    return sum(end(tx, orphan, error, now) for orphan in orphans)
-
-
-def _list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[MemoryTurn]:
+def list_orphans(tx: Transaction, now: int) -> list[MemoryTurn]:
+    """List the memory turns of dead processes; none of them runs again."""
     rows = tx.fetch_all(
         "SELECT session_no, up_to_seq, person_id, lease_owner, lease_until FROM memory_turn"
         " WHERE ended_at IS NULL AND state = 'running' ORDER BY created_at"

@@ -79,24 +79,13 @@ def delete_unused(tx: Transaction, call_id: str) -> CallRow | None:
     return None if row is None else _call_from_row(row)
 
 
-def take_calls(tx: Transaction, call_ids: Collection[str]) -> list[CallRow]:
-    """Delete calls and return them, for their usage to be recorded; those that others have taken are left out."""
-    if not call_ids:
-        return []
-    rows = tx.fetch_all(
-        f"DELETE FROM model_call WHERE id IN ({build_placeholders(len(call_ids))}) RETURNING {_COLUMNS}, no", *call_ids
-    )
-    return [_call_from_row(row) for row in sorted(rows, key=itemgetter(-1))]
-
-
-def list_call_ids_of_run(tx: Transaction, turn_id: str, owner: str, attempt: int) -> list[str]:
-    rows = tx.fetch_all(
-        "SELECT id FROM model_call WHERE turn_id = $1 AND owner = $2 AND attempt = $3", turn_id, owner, attempt
-    )
+def _list_call_ids_of_run(tx: Transaction, lease: TurnLease) -> list[str]:
+    statement = "SELECT id FROM model_call WHERE turn_id = $1 AND owner = $2 AND attempt = $3"
+    rows = tx.fetch_all(statement, lease.turn_id, lease.owner, lease.attempt)
     return [call_id for (call_id,) in rows]
 
 
-def list_orphan_call_ids(tx: Transaction, created_before: int, is_owner_dead: Callable[[str], bool]) -> list[str]:
+def list_orphan_call_ids(tx: Transaction, created_before: int) -> list[str]:
     """List the calls of processes that have ended, and those that are too old to be under way.
 
     Calls of a run whose turn is not recovered yet are left out: they show that it had begun.
@@ -181,8 +170,7 @@ def make_settlement(call: CallRow, used: TurnUsage) -> WindowTotals:
 
 def take_run_usage(tx: Transaction, lease: TurnLease) -> list[TurnUsage]:
     """Return what the calls of a run have used, for the caller to record, and forget the calls."""
-    call_ids = list_call_ids_of_run(tx, lease.turn_id, lease.owner, lease.attempt)
-    return [used for _, used in _take(tx, call_ids)]
+    return [used for _, used in _take(tx, _list_call_ids_of_run(tx, lease))]
 
 
 def record_calls(tx: Transaction, call_ids: Collection[str], now: int) -> None:
@@ -193,16 +181,12 @@ def record_calls(tx: Transaction, call_ids: Collection[str], now: int) -> None:
 
 def record_run_calls(tx: Transaction, lease: TurnLease, now: int) -> None:
     """Record what the calls of a run have used that cannot end its turn."""
-    record_calls(tx, list_call_ids_of_run(tx, lease.turn_id, lease.owner, lease.attempt), now)
-
-
-def has_orphan_calls(tx: Transaction, created_before: int) -> bool:
-    return bool(list_orphan_call_ids(tx, created_before, is_owner_dead))
+    record_calls(tx, _list_call_ids_of_run(tx, lease), now)
 
 
 def recover_calls(tx: Transaction, created_before: int, now: int) -> int:
     """Record the calls of processes that have ended; return how many there were."""
-    call_ids = list_orphan_call_ids(tx, created_before, is_owner_dead)
+    call_ids = list_orphan_call_ids(tx, created_before)
     record_calls(tx, call_ids, now)
     return len(call_ids)
 
@@ -216,10 +200,16 @@ def add_usage_by_model(usages: Iterable[TurnUsage]) -> list[TurnUsage]:
 
 
 def _take(tx: Transaction, call_ids: Collection[str]) -> Sequence[tuple[CallRow, TurnUsage]]:
-    """Delete calls, and return each with its usage; those that have none yet are settled at what was held."""
+    """Delete calls, and return each with its usage; those that have none yet are settled at what was held.
+
+    Those that others have taken are left out.
+    """
+    if not call_ids:
+        return []
+    delete = f"DELETE FROM model_call WHERE id IN ({build_placeholders(len(call_ids))}) RETURNING {_COLUMNS}, no"
     taken = []
     changes: dict[WindowId, WindowTotals] = {}
-    for call in take_calls(tx, call_ids):
+    for call in map(_call_from_row, sorted(tx.fetch_all(delete, *call_ids), key=itemgetter(-1))):
         used = call.usage
         if used is None:
             output_tokens = call.held_tokens - call.input_tokens

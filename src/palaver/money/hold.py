@@ -14,33 +14,13 @@ from palaver.config.budget_rules import (
     BudgetPeriod,
     BudgetUnit,
     TokenPrice,
+    UnitAmounts,
+    WindowState,
 )
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowState:
-    """A window in which a call would count, and its limits."""
-
-    key: BudgetKey
-    used_nanos: int = 0
-    held_nanos: int = 0
-    used_tokens: int = 0
-    held_tokens: int = 0
-    limit_nanos: int | None = None
-    limit_tokens: int | None = None
-
-    def get_limit(self, unit: BudgetUnit) -> int | None:
-        return self.limit_nanos if unit is BudgetUnit.USD else self.limit_tokens
-
-    def get_used(self, unit: BudgetUnit) -> int:
-        """Return what is used or held: nano-dollars or tokens."""
-        if unit is BudgetUnit.USD:
-            return self.used_nanos + self.held_nanos
-        return self.used_tokens + self.held_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +41,8 @@ class Hold:
 class HoldRefused:
     """The limit that a call would pass."""
 
-    window: WindowState
-    unit: BudgetUnit
+    key: BudgetKey
+    amounts: UnitAmounts
     needed: int | None  # nano-dollars or tokens that the shortest answer may need; None: the price is unknown
 
 
@@ -74,20 +54,21 @@ def plan_hold(
     Where a limit applies, the answer gets a maximum length. One that does not fit is shortened before it is refused.
     """
     prompt = ceil(input_tokens * INPUT_ESTIMATE_FACTOR)
-    limited = [(window, unit) for window in windows for unit in BudgetUnit if window.get_limit(unit) is not None]
+    limited = [(window.key, each) for window in windows for each in window.amounts if each.limit is not None]
     wanted = output = DEFAULT_MAX_TOKENS if max_tokens is None else max_tokens
     if limited:
         wanted = output = min(wanted, DEFAULT_MAX_TOKENS)
     shortest = min(wanted, MIN_MAX_TOKENS)
     refusals = []
-    for window, unit in limited:
-        room = (window.get_limit(unit) or 0) - window.get_used(unit)
+    for key, amounts in limited:
+        unit = amounts.unit
         if unit is BudgetUnit.USD and price is None:
-            refusals.append(HoldRefused(window=window, unit=unit, needed=None))
+            refusals.append(HoldRefused(key=key, amounts=amounts, needed=None))
             continue
-        fitting = _count_fitting_output(room, unit, prompt, wanted, price)
+        fitting = _count_fitting_output((amounts.limit or 0) - amounts.total, unit, prompt, wanted, price)
         if fitting < shortest:
-            refusals.append(HoldRefused(window=window, unit=unit, needed=_get_need(unit, prompt, shortest, price)))
+            needed = _get_need(unit, prompt, shortest, price)
+            refusals.append(HoldRefused(key=key, amounts=amounts, needed=needed))
         output = min(output, fitting)
     if refusals:
         return max(refusals, key=_rank_refusal)
@@ -123,4 +104,4 @@ def _count_fitting_output(room: int, unit: BudgetUnit, prompt: int, wanted: int,
 
 def _rank_refusal(refusal: HoldRefused) -> tuple[bool, bool]:
     """Order refusals: an unknown price first of all, then the limit that stays in the way for longest."""
-    return refusal.needed is None, refusal.window.key.period is BudgetPeriod.MONTH
+    return refusal.needed is None, refusal.key.period is BudgetPeriod.MONTH

@@ -24,6 +24,7 @@ from palaver.config.budget_rules import (
     BudgetUnit,
     CallPurpose,
     TokenPrice,
+    WindowState,
     get_window_bounds,
 )
 from palaver.core.clock import to_micros
@@ -38,9 +39,9 @@ from palaver.money import (
     table as budget_limits,
     windows_table as budget_windows,
 )
-from palaver.money.hold import Hold, HoldRefused, WindowState, plan_hold
+from palaver.money.hold import Hold, HoldRefused, plan_hold
 from palaver.money.table import WindowTotals
-from palaver.money.texts import is_nearly_used, issue_warning, load_reader, make_refusal
+from palaver.money.texts import find_nearly_used, issue_warning, load_reader, make_refusal
 from palaver.money.windows_table import CallSubjects, WindowId
 from palaver.sessions.turn import JOB_RUN_KEY, NoticeCode
 from palaver.sessions.usage_table import NO_SESSION_NO, UsageSource
@@ -110,13 +111,8 @@ class Budgets:
         `on_notice` is told when an answer has to be short, and when most of a limit is used. Without it, people
         would not read that, so it is left to a later call.
         """
-        self._find_longest_timeout()
-        return BudgetMeter(self, work, purpose, on_notice)
-
-    def _find_longest_timeout(self) -> timedelta:
-        """Return how long a turn may take at most: one that runs keeps the time that it began with."""
         self._longest_timeout = max(self._longest_timeout, self._get_rules().timeout)
-        return self._longest_timeout
+        return BudgetMeter(self, work, purpose, on_notice)
 
     def get_window_starts(self, now: datetime) -> dict[BudgetPeriod, int]:
         """Return when the current day and month began."""
@@ -125,11 +121,13 @@ class Budgets:
     async def recover_calls(self) -> int:
         """Settle and record the calls of dead processes; return how many there were."""
         now = self.clock.now()
-        created_before = to_micros(now - self._find_longest_timeout() - ORPHAN_MARGIN)
+        # A turn that runs keeps the longest time that it may have begun with.
+        self._longest_timeout = max(self._longest_timeout, self._get_rules().timeout)
+        created_before = to_micros(now - self._longest_timeout - ORPHAN_MARGIN)
         recovered = await self.engine.arun(
             Write(
                 lambda tx: model_calls.recover_calls(tx, created_before, to_micros(now)),
-                read_first=lambda tx: None if model_calls.has_orphan_calls(tx, created_before) else 0,
+                read_first=lambda tx: None if model_calls.list_orphan_call_ids(tx, created_before) else 0,
             )
         )
         if recovered:
@@ -241,10 +239,7 @@ class BudgetMeter:
         return [
             WindowState(
                 key=window.key,
-                used_nanos=totals[window].used_nanos,
-                held_nanos=totals[window].held_nanos,
-                used_tokens=totals[window].used_tokens,
-                held_tokens=totals[window].held_tokens,
+                **totals[window]._asdict(),
                 limit_nanos=rules.find_limit(window.key, BudgetUnit.USD, owner_limits),
                 limit_tokens=rules.find_limit(window.key, BudgetUnit.TOKENS, owner_limits),
             )
@@ -252,16 +247,15 @@ class BudgetMeter:
         ]
 
     def _make_error(self, tx: Transaction, refusal: HoldRefused, model: str, now: datetime) -> BudgetExceeded:
-        key = refusal.window.key
         reader = load_reader(tx, self.work.session_no, self.work.person_id)
         rules = self.budgets.rules
         return make_refusal(
             refusal,
             model,
-            overview.load_status(tx, key, rules, now).subject_name,
+            overview.load_status(tx, refusal.key, rules, now).subject_name,
             now=now,
             timezone=rules.timezone,
-            can_see_amounts=reader.can_see_amounts(key.scope),
+            can_see_amounts=reader.can_see_amounts(refusal.key.scope),
         )
 
     def _make_row(self, call: ModelCall, call_id: str, hold: Hold, windows: tuple[WindowId, ...], now: int) -> CallRow:
@@ -397,7 +391,9 @@ class MeteredCall:
         nearly_used = [
             status
             for status in overview.load_statuses(tx, subjects, budgets.rules, now)
-            if status.key in current and is_nearly_used(status) and budget_windows.mark_warned(tx, current[status.key])
+            if status.key in current
+            and find_nearly_used(status)
+            and budget_windows.mark_warned(tx, current[status.key])
         ]
         reader = load_reader(tx, work.session_no, work.person_id) if nearly_used else None
         notices = [

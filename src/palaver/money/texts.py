@@ -168,11 +168,6 @@ def parse_subject(who: str) -> tuple[BudgetScope, str]:
     return BudgetScope.PERSON, who.strip()
 
 
-def is_person(who: str) -> bool:
-    """Whether these words alone mean the person of this name."""
-    return parse_subject(who) == (BudgetScope.PERSON, who)
-
-
 def _split(text: str) -> tuple[str, BudgetPeriod, str | None]:
     match = _WORDS.fullmatch(text.strip()) if len(text) <= MAX_WORDS_CHARS else None
     if match is None:
@@ -193,27 +188,39 @@ def make_refusal(
     refusal: HoldRefused, model: str, subject_name: str, *, now: datetime, timezone: str, can_see_amounts: bool
 ) -> BudgetExceeded:
     """Make the error for a call that a limit does not allow: what, how much, until when, and how to raise it."""
-    key, unit = refusal.window.key, refusal.unit
+    key, amounts = refusal.key, refusal.amounts
     resets_at = get_window_bounds(key.period, now, timezone)[1]
-    facts = {"model": model, **_build_facts(key, subject_name, unit, resets_at, timezone)}
+    facts = {"model": model, **_build_facts(key, subject_name, amounts.unit, resets_at, timezone)}
     budget = name_budget(key.scope, key.period, subject_name)
     if refusal.needed is None:
-        return BudgetExceeded(_explain_unknown_price(budget, model), code=FailureCode.PRICE_UNKNOWN, **facts)
+        text = say(
+            "budget.price_unknown",
+            "{budget} has a limit in dollars, and the price of {model} is unknown. An owner can set it in the server"
+            " settings, in dollars per million tokens: {example}",
+            budget=budget,
+            model=model,
+            example=f'`prices: {{"{model}": {{input: 0.5, output: 1.5}}}}`',
+        )
+        return BudgetExceeded(text, code=FailureCode.PRICE_UNKNOWN, **facts)
     if can_see_amounts:
-        facts |= {"used": refusal.window.get_used(unit), "limit": refusal.window.get_limit(unit)}
+        facts |= {"used": amounts.total, "limit": amounts.limit}
     text = say(
         "budget.refused",
         "{reason} It resets {time}. An owner can raise it: `{command}`.",
-        reason=_explain_limit(refusal, budget, refusal.needed, can_see_amounts=can_see_amounts),
-        time=format_reset(resets_at, now, timezone),
+        reason=_explain_limit(amounts, budget, refusal.needed, can_see_amounts=can_see_amounts),
+        time=_format_reset(resets_at, now, timezone),
         command=_format_command(refusal, subject_name, can_see_amounts=can_see_amounts),
     )
     return BudgetExceeded(text, code=FailureCode.BUDGET_EXCEEDED, **facts)
 
 
-def format_reset(resets_at: datetime, now: datetime, timezone: str) -> str:
+def _format_reset(resets_at: datetime, now: datetime, timezone: str) -> str:
     """Say when a window ends: "at 2026-11-17 00:00 (Europe/Vienna), in 5 hours"."""
-    wait = _format_wait(resets_at, now)
+    minutes = max(round((resets_at - now).total_seconds() / 60), 1)
+    if minutes < 60:
+        wait = count_minutes(minutes)
+    else:
+        wait = count_hours(round(minutes / 60)) if minutes < 48 * 60 else count_days(round(minutes / (24 * 60)))
     return say("budget.reset_at", "at {time}, in {wait}", time=format_reset_time(resets_at, timezone), wait=wait)
 
 
@@ -230,9 +237,8 @@ def _build_facts(
     }
 
 
-def _explain_limit(refusal: HoldRefused, budget: str, needed: int, *, can_see_amounts: bool) -> str:
-    unit, window = refusal.unit, refusal.window
-    used, limit = window.get_used(unit), window.get_limit(unit) or 0
+def _explain_limit(amounts: UnitAmounts, budget: str, needed: int, *, can_see_amounts: bool) -> str:
+    unit, used, limit = amounts.unit, amounts.total, amounts.limit or 0
     if not can_see_amounts:
         return say("budget.used_up", "{budget} is used up.", budget=budget)
     if used >= limit:
@@ -253,48 +259,30 @@ def _explain_limit(refusal: HoldRefused, budget: str, needed: int, *, can_see_am
     )
 
 
-def _explain_unknown_price(budget: str, model: str) -> str:
-    return say(
-        "budget.price_unknown",
-        "{budget} has a limit in dollars, and the price of {model} is unknown. An owner can set it in the server"
-        " settings, in dollars per million tokens: {example}",
-        budget=budget,
-        model=model,
-        example=f'`prices: {{"{model}": {{input: 0.5, output: 1.5}}}}`',
-    )
-
-
-def _format_wait(resets_at: datetime, now: datetime) -> str:
-    """Say how long it takes until a window ends: "5 hours"."""
-    minutes = max(round((resets_at - now).total_seconds() / 60), 1)
-    if minutes < 60:
-        return count_minutes(minutes)
-    return count_hours(round(minutes / 60)) if minutes < 48 * 60 else count_days(round(minutes / (24 * 60)))
-
-
 def _format_command(refusal: HoldRefused, subject_name: str, *, can_see_amounts: bool) -> str:
     """Return the command that would let the call pass."""
-    key = refusal.window.key
+    is_person = parse_subject(subject_name) == (BudgetScope.PERSON, subject_name)  # without a word before the name
     who = {
         BudgetScope.ALL: "all",
-        BudgetScope.PERSON: subject_name if is_person(subject_name) else f"person {subject_name}",
+        BudgetScope.PERSON: subject_name if is_person else f"person {subject_name}",
         BudgetScope.JOB: f"job {subject_name}",
         BudgetScope.PROFILE: f"profile {subject_name}",
-    }[key.scope]
+    }[refusal.key.scope]
     amount = _suggest_amount(refusal) if can_see_amounts else "…"
-    return f"/budget set {who} {key.period.value} {amount}"
+    return f"/budget set {who} {refusal.key.period.value} {amount}"
 
 
 def _suggest_amount(refusal: HoldRefused) -> str:
     """Return a limit that would let the call pass: about twice as much."""
-    limit = refusal.window.get_limit(refusal.unit) or 0
-    amount = max(2 * limit, refusal.window.get_used(refusal.unit) + 2 * (refusal.needed or 0))
-    if refusal.unit is BudgetUnit.TOKENS:
+    amounts = refusal.amounts
+    amount = max(2 * (amounts.limit or 0), amounts.total + 2 * (refusal.needed or 0))
+    if amounts.unit is BudgetUnit.TOKENS:
         return f"{-(-amount // 1000)}k tokens"
     cents = -(-amount // _NANOS_PER_CENT)
     return f"${cents // 100}.{cents % 100:02}"
 
 
+# ---- warnings ---------------------------------------------------------------------------------------------------
 # Warnings that most of a budget is used: who is told, where, and with which amounts.
 #
 # Always true: a window is marked as warned in the transaction that queues the messages about it, so people are told
@@ -328,10 +316,6 @@ def load_reader(tx: Transaction, session_no: int, person_id: PersonId | None) ->
     )
 
 
-def is_nearly_used(status: BudgetStatus) -> bool:
-    return _find_nearly_used(status) is not None
-
-
 def issue_warning(
     tx: Transaction,
     config: GatewayConfig,
@@ -361,7 +345,7 @@ def issue_warning(
 
 def make_warning(status: BudgetStatus, *, can_see_amounts: bool = True) -> Notice:
     """Make the notice that most of a budget is used."""
-    amounts = _find_nearly_used(status) or status.amounts[0]
+    amounts = find_nearly_used(status) or status.amounts[0]
     unit, used, limit = amounts.unit, amounts.used, amounts.limit or 0
     percent = min(amounts.percent or 0, 100)
     facts = _build_facts(status.key, status.subject_name, unit, status.resets_at, status.timezone)
@@ -385,7 +369,7 @@ def make_warning(status: BudgetStatus, *, can_see_amounts: bool = True) -> Notic
     return Notice(text, NoticeCode.BUDGET_NEARLY_USED, facts)
 
 
-def _find_nearly_used(status: BudgetStatus) -> UnitAmounts | None:
+def find_nearly_used(status: BudgetStatus) -> UnitAmounts | None:
     """Return the unit whose limit is used the most, not counting what is held, if that is nearly all of it."""
     most = max((each._replace(held=0) for each in status.amounts), key=lambda each: each.percent or 0)
     return most if (most.percent or 0) >= WARNING_PERCENT else None
