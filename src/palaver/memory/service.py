@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import Engine, Read, Transaction, Work, Write
 from palaver.core.errors import NotAllowed, NotFound, NothingToDo, SessionNotFound
-from palaver.core.operation import AsyncRunner, Operations, Page, R, check_count, operation
+from palaver.core.operation import AsyncRunner, Operations, Page, R, check_count, read_operation, write_operation
 from palaver.core.texts import say
 from palaver.memory import table as memories
 from palaver.memory.model import (
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.core.clock import Clock
+    from palaver.core.engines.base import Engine, Transaction
     from palaver.core.ids import SessionId
     from palaver.people.model import Principal
     from palaver.sessions.table import SessionRow
@@ -59,24 +59,19 @@ class ConversationMemory(Operations[AsyncRunner]):
         audience_no = session_row.audience_no if session_row.session.shared else None
         self._scope = ViewScope(principal=principal, clock=clock, audience_no=audience_no)
 
-    @operation
-    def find_conflict(self, text: str, supersedes: Sequence[str] = ()) -> Work[MemoryConflict | None]:
+    @read_operation
+    def find_conflict(self, tx: Transaction, text: str, supersedes: Sequence[str] = ()) -> MemoryConflict | None:
         clean = clean_memory(text, MAX_AGENT_MEMORY_CHARS)
+        self._list_audiences(tx)
+        known = memories.search(tx, [self._session_row.audience_no], "", MAX_MEMORIES_PER_AUDIENCE)
+        return find_conflict([each for each in known if each.id not in supersedes], clean, self._max_memories)
 
-        def run(tx: Transaction) -> MemoryConflict | None:
-            self._list_audiences(tx)
-            known = memories.search(tx, [self._session_row.audience_no], "", MAX_MEMORIES_PER_AUDIENCE)
-            return find_conflict([each for each in known if each.id not in supersedes], clean, self._max_memories)
-
-        return Read(run)
-
-    @operation
-    def remember(self, text: str, supersedes: Sequence[str] = ()) -> Work[Memory]:
+    @write_operation
+    def remember(self, tx: Transaction, text: str, supersedes: Sequence[str] = ()) -> Memory:
         """Remember a text for everyone who may see this conversation, in place of some of their memories.
 
         A text that they have already is not added again.
         """
-        now = self._scope.now()
         new = memories.NewMemory(
             text=clean_memory(text, MAX_AGENT_MEMORY_CHARS),
             person_id=self._scope.person_id,
@@ -85,45 +80,37 @@ class ConversationMemory(Operations[AsyncRunner]):
             supersedes=tuple(supersedes),
             limit=self._max_memories,
         )
+        self._list_audiences(tx)
+        return memories.add(tx, self._session_row.audience_no, new, self._scope.now())
 
-        def run(tx: Transaction) -> Memory:
-            self._list_audiences(tx)
-            return memories.add(tx, self._session_row.audience_no, new, now)
-
-        return Write(run)
-
-    @operation
-    def recall(self, query: str = "", *, limit: int = 20) -> Work[Sequence[Memory]]:
+    @read_operation
+    def recall(self, tx: Transaction, query: str = "", *, limit: int = 20) -> Sequence[Memory]:
         """Recall memories with words of the query, best match first; without a query, the newest."""
         check_count("limit", limit, maximum=MAX_RECALLED_MEMORIES)
-        return Read(lambda tx: memories.search(tx, self._list_audiences(tx), query, limit))
+        return memories.search(tx, self._list_audiences(tx), query, limit)
 
-    @operation
-    def forget(self, id_or_text: str) -> Work[Memory]:
+    @write_operation
+    def forget(self, tx: Transaction, id_or_text: str) -> Memory:
         """Delete a memory of this conversation's audience, given by its id or its exact text."""
-        now = self._scope.now()
-
-        def run(tx: Transaction) -> Memory:
-            audiences = self._list_audiences(tx)
-            forgotten = memories.forget_matching(tx, [self._session_row.audience_no], id_or_text, now)
-            if forgotten:
-                return forgotten[0]
-            if memories.list_matching(tx, audiences, id_or_text):
-                raise NotAllowed(
-                    say(
-                        "memory.elsewhere",
-                        "This belongs to another conversation that you share with other people. Forget it there.",
-                    )
-                )
-            raise NotFound(
+        audiences = self._list_audiences(tx)
+        own, now = [self._session_row.audience_no], self._scope.now()
+        forgotten = memories.forget_matching(tx, own, id_or_text, now)
+        if forgotten:
+            return forgotten[0]
+        if memories.list_matching(tx, audiences, id_or_text):
+            raise NotAllowed(
                 say(
-                    "memory.not_found",
-                    "No memory here has this id or exactly this text: {text}.",
-                    text=repr(make_excerpt(id_or_text)),
+                    "memory.elsewhere",
+                    "This belongs to another conversation that you share with other people. Forget it there.",
                 )
             )
-
-        return Write(run)
+        raise NotFound(
+            say(
+                "memory.not_found",
+                "No memory here has this id or exactly this text: {text}.",
+                text=repr(make_excerpt(id_or_text)),
+            )
+        )
 
     def _list_audiences(self, tx: Transaction) -> Sequence[int]:
         """List the audiences whose memories may be used here; the principal must belong to the conversation's own."""
@@ -140,58 +127,47 @@ class ConversationMemory(Operations[AsyncRunner]):
 class MemoryOperations(ViewPart[R]):
     """Lists and changes memories. An owner who sees everything still sees only the memories they may know."""
 
-    @operation
+    @read_operation
     def list(
-        self, query: str = "", *, origin: MemoryOrigin | None = None, limit: int = 50, cursor: str | None = None
-    ) -> Work[Page[MemoryEntry]]:
+        self,
+        tx: Transaction,
+        query: str = "",
+        *,
+        origin: MemoryOrigin | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[MemoryEntry]:
         """List the memories, newest first; with a query, those that have all its words; with an origin, those of it."""
         check_count("limit", limit, maximum=MAX_PAGE_MEMORIES)
+        return memories.list_memories(
+            tx, self._list_audiences(tx), self._scope.person_id, query, limit, cursor, origin=origin
+        )
 
-        def run(tx: Transaction) -> Page[MemoryEntry]:
-            return memories.list_memories(
-                tx, self._list_audiences(tx), self._scope.person_id, query, limit, cursor, origin=origin
-            )
-
-        return Read(run)
-
-    @operation
-    def remember(self, text: str, *, session_id: SessionId | None = None) -> Work[MemoryEntry]:
+    @write_operation
+    def remember(self, tx: Transaction, text: str, *, session_id: SessionId | None = None) -> MemoryEntry:
         """Remember a text for the person alone or, in a shared chat, for that chat; the same text is not added twice.
 
         `session_id` is the conversation that it is from, if any.
         """
-        now, person_id = self._scope.now(), self._scope.person_id
+        new = memories.NewMemory(text=text, person_id=self._scope.person_id, session_id=session_id)
+        memory = memories.add(tx, self._find_new_audience(tx), new, self._scope.now())
+        return self._get_entry(tx, memory.id).entry
 
-        def run(tx: Transaction) -> MemoryEntry:
-            new = memories.NewMemory(text=text, person_id=person_id, session_id=session_id)
-            memory = memories.add(tx, self._find_new_audience(tx), new, now)
-            return self._get_entry(tx, memory.id).entry
-
-        return Write(run)
-
-    @operation
-    def update(self, memory_id: str, text: str) -> Work[MemoryEntry]:
+    @write_operation
+    def update(self, tx: Transaction, memory_id: str, text: str) -> MemoryEntry:
         """Change the text of a memory for everyone who knows it."""
         now = self._scope.now()
+        entry = self._get_entry(tx, memory_id)
+        memories.update_text(tx, entry.audience_no, entry.entry.memory.id, self._scope.person_id, text, now)
+        return self._get_entry(tx, memory_id).entry
 
-        def run(tx: Transaction) -> MemoryEntry:
-            entry = self._get_entry(tx, memory_id)
-            memories.update_text(tx, entry.audience_no, entry.entry.memory.id, self._scope.person_id, text, now)
-            return self._get_entry(tx, memory_id).entry
-
-        return Write(run)
-
-    @operation
-    def forget(self, memory_id: str) -> Work[MemoryEntry]:
+    @write_operation
+    def forget(self, tx: Transaction, memory_id: str) -> MemoryEntry:
         """Delete a memory for everyone who knows it."""
         now = self._scope.now()
-
-        def run(tx: Transaction) -> MemoryEntry:
-            entry = self._get_entry(tx, memory_id)
-            memories.forget(tx, entry.entry.memory.id, now)
-            return entry.entry
-
-        return Write(run)
+        entry = self._get_entry(tx, memory_id)
+        memories.forget(tx, entry.entry.memory.id, now)
+        return entry.entry
 
     def _find_new_audience(self, tx: Transaction) -> int:
         """Return the audience of a memory that the person adds."""

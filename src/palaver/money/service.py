@@ -22,9 +22,8 @@ from palaver.config.budget_rules import (
     get_window_bounds,
 )
 from palaver.core.clock import Clock, to_micros
-from palaver.core.engines.base import Read, Transaction, Work, Write
 from palaver.core.errors import InvalidInput, NotFound, OwnerRequired
-from palaver.core.operation import Operations, Page, R, operation
+from palaver.core.operation import Operations, Page, R, read_operation, write_operation
 from palaver.core.texts import say
 from palaver.money import table as budget_limits, windows_table as budget_windows
 from palaver.money.table import BudgetSubject, WindowTotals
@@ -34,6 +33,8 @@ from palaver.sessions import settings_table as session_settings, table as sessio
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
+
+    from palaver.core.engines.base import Transaction
 
 
 MAX_PAGE_SUBJECTS = 100
@@ -65,89 +66,73 @@ class BudgetOverview(Operations[R]):
         self._clock = clock
         self._profiles = profiles
 
-    @operation
+    @read_operation
     def list_own(
-        self, principal: Principal, session_id: str | None = None, *, profile: str | None = None
-    ) -> Work[OwnBudgets]:
+        self, tx: Transaction, principal: Principal, session_id: str | None = None, *, profile: str | None = None
+    ) -> OwnBudgets:
         """List the budgets that apply to a person; with a conversation, or a profile, also that of the profile."""
+        rules, now, of_profile = self._rules, self._clock.now(), profile
+        if session_id is not None:
+            row = sessions.get_visible(tx, session_id, principal.person_id)
+            of_profile = session_settings.load(tx, row.no).profile
+        since = to_micros(get_window_bounds(BudgetPeriod.MONTH, now, rules.timezone)[0])
+        own: list[BudgetSubject] = [(BudgetScope.PERSON, principal.person_id)]
+        own += budget_limits.list_job_subjects(tx, principal.person_id, since, MAX_OWN_JOBS)
+        shared = [_ALL] if of_profile is None else [_ALL, (BudgetScope.PROFILE, of_profile)]
+        if principal.role is Role.OWNER:
+            return OwnBudgets(statuses=load_statuses(tx, [*own, *shared], rules, now), used_up=())
+        used_up = [status for status in load_statuses(tx, shared, rules, now) if status.is_used_up]
+        return OwnBudgets(statuses=load_statuses(tx, own, rules, now), used_up=used_up)
 
-        def run(tx: Transaction) -> OwnBudgets:
-            rules, now, of_profile = self._rules, self._clock.now(), profile
-            if session_id is not None:
-                row = sessions.get_visible(tx, session_id, principal.person_id)
-                of_profile = session_settings.load(tx, row.no).profile
-            since = to_micros(get_window_bounds(BudgetPeriod.MONTH, now, rules.timezone)[0])
-            own: list[BudgetSubject] = [(BudgetScope.PERSON, principal.person_id)]
-            own += budget_limits.list_job_subjects(tx, principal.person_id, since, MAX_OWN_JOBS)
-            shared = [_ALL] if of_profile is None else [_ALL, (BudgetScope.PROFILE, of_profile)]
-            if principal.role is Role.OWNER:
-                return OwnBudgets(statuses=load_statuses(tx, [*own, *shared], rules, now), used_up=())
-            used_up = [status for status in load_statuses(tx, shared, rules, now) if status.is_used_up]
-            return OwnBudgets(statuses=load_statuses(tx, own, rules, now), used_up=used_up)
-
-        return Read(run)
-
-    @operation
+    @read_operation
     def list_everything(
-        self, principal: Principal, *, limit: int = MAX_PAGE_SUBJECTS, cursor: str | None = None
-    ) -> Work[Page[BudgetStatus]]:
+        self, tx: Transaction, principal: Principal, *, limit: int = MAX_PAGE_SUBJECTS, cursor: str | None = None
+    ) -> Page[BudgetStatus]:
         """List everybody's budgets that have a limit or were used this month; `limit` counts subjects."""
         _check_owner(principal)
         after = _parse_cursor(cursor)
+        now = self._clock.now()
+        month_start = to_micros(get_window_bounds(BudgetPeriod.MONTH, now, self._rules.timezone)[0])
+        found = budget_limits.list_subjects(tx, month_start, after, limit + 1)
+        has_more, found = len(found) > limit, found[:limit]
+        configured = {_ALL, *((each.key.scope, each.key.subject) for each in self._rules.limits)}
+        first = [] if after else sorted(configured)
+        subjects = [*first, *(subject for subject in found if subject not in configured)]
+        next_cursor = f"{found[-1][0].value}:{found[-1][1]}" if has_more else None
+        return Page(load_statuses(tx, subjects, self._rules, now), next_cursor)
 
-        def run(tx: Transaction) -> Page[BudgetStatus]:
-            now = self._clock.now()
-            month_start = to_micros(get_window_bounds(BudgetPeriod.MONTH, now, self._rules.timezone)[0])
-            found = budget_limits.list_subjects(tx, month_start, after, limit + 1)
-            has_more, found = len(found) > limit, found[:limit]
-            configured = {_ALL, *((each.key.scope, each.key.subject) for each in self._rules.limits)}
-            first = [] if after else sorted(configured)
-            subjects = [*first, *(subject for subject in found if subject not in configured)]
-            next_cursor = f"{found[-1][0].value}:{found[-1][1]}" if has_more else None
-            return Page(load_statuses(tx, subjects, self._rules, now), next_cursor)
-
-        return Read(run)
-
-    @operation
+    @write_operation
     def set_limits(
-        self, principal: Principal, key: BudgetKey, amounts: Mapping[BudgetUnit, int | None]
-    ) -> Work[BudgetStatus]:
+        self, tx: Transaction, principal: Principal, key: BudgetKey, amounts: Mapping[BudgetUnit, int | None]
+    ) -> BudgetStatus:
         """Set limits of one window; None means no limit, whatever config.yaml says. Other units stay as they are."""
         _check_owner(principal)
+        now = self._clock.now()
+        _check_subject(tx, key, self._profiles)
+        for unit, amount in amounts.items():
+            limit = BudgetLimit(key=key, unit=unit, amount=amount)
+            budget_limits.set_limit(tx, limit, principal.person_id, to_micros(now))
+        self._let_warn_again(tx, key)
+        return load_status(tx, key, self._rules, now)
 
-        def run(tx: Transaction) -> BudgetStatus:
-            now = self._clock.now()
-            _check_subject(tx, key, self._profiles)
-            for unit, amount in amounts.items():
-                limit = BudgetLimit(key=key, unit=unit, amount=amount)
-                budget_limits.set_limit(tx, limit, principal.person_id, to_micros(now))
-            self._let_warn_again(tx, key)
-            return load_status(tx, key, self._rules, now)
-
-        return Write(run)
-
-    @operation
-    def clear_limits(self, principal: Principal, key: BudgetKey) -> Work[bool]:
+    @write_operation
+    def clear_limits(self, tx: Transaction, principal: Principal, key: BudgetKey) -> bool:
         """Remove what owners have set for one window, so that the server settings apply; False if there was nothing."""
         _check_owner(principal)
+        has_changed = budget_limits.clear_limits(tx, key) > 0
+        self._let_warn_again(tx, key)
+        return has_changed
 
-        def run(tx: Transaction) -> bool:
-            has_changed = budget_limits.clear_limits(tx, key) > 0
-            self._let_warn_again(tx, key)
-            return has_changed
-
-        return Write(run)
-
-    @operation
-    def get_status(self, principal: Principal, key: BudgetKey) -> Work[BudgetStatus]:
+    @read_operation
+    def get_status(self, tx: Transaction, principal: Principal, key: BudgetKey) -> BudgetStatus:
         _check_owner(principal)
-        return Read(lambda tx: load_status(tx, key, self._rules, self._clock.now()))
+        return load_status(tx, key, self._rules, self._clock.now())
 
-    @operation
-    def find_subject(self, principal: Principal, scope: BudgetScope, name: str) -> Work[str]:
+    @read_operation
+    def find_subject(self, tx: Transaction, principal: Principal, scope: BudgetScope, name: str) -> str:
         """Return the subject that an owner means by a name or an id; raises `NotFound` with what there is."""
         _check_owner(principal)
-        return Read(lambda tx: _find_subject(tx, scope, name, self._profiles))
+        return _find_subject(tx, scope, name, self._profiles)
 
     def _let_warn_again(self, tx: Transaction, key: BudgetKey) -> None:
         starts_at, _ = get_window_bounds(key.period, self._clock.now(), self._rules.timezone)
