@@ -173,15 +173,11 @@ class AgentRequest:
     meter: CallMeter = field(default_factory=Unmetered)
 
 
-class PriceSource(Protocol):
-    """An agent, as far as it knows prices."""
+class AgentInfo(Protocol):
+    """An agent, as far as commands know it."""
 
     async def get_price(self, name: str) -> TokenPrice | None:
         """Return what a model costs, at most; None if that is unknown. Models on this machine cost nothing."""
-
-
-class AgentInfo(PriceSource, Protocol):
-    """An agent, as far as commands know it."""
 
     @property
     def model(self) -> str:
@@ -328,7 +324,7 @@ MAX_LOADED_MODELS: Final = 500
 class ModelPrices:
     """The prices of models, loaded before a transaction, in which nothing can be awaited."""
 
-    def __init__(self, agent: PriceSource) -> None:
+    def __init__(self, agent: AgentInfo) -> None:
         self._agent = agent
         self._prices: dict[str, TokenPrice | None] = {}
 

@@ -131,7 +131,15 @@ def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *
         if message.role == "assistant":
             built += _build_sender_note(message)
             calls = [call for call in message.extra.get("tool_calls", ()) if _is_valid_call(call)]
-            results = [_build_missing_result(call) for call in calls]
+            results = [
+                {
+                    "role": "tool",
+                    "tool_call_id": call["id"],
+                    "tool_name": call["function"]["name"],
+                    "content": MISSING_RESULT_TEXT,
+                }
+                for call in calls
+            ]
             open_results |= {result["tool_call_id"]: deque[dict[str, Any]]() for result in results}
             for result in results:
                 open_results[result["tool_call_id"]].append(result)
@@ -146,7 +154,11 @@ def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *
                 prefix = note + make_storable(format_quotes(message.extra))
             if message.role == "user" and (shared or message.author is not None):
                 prefix += format_author_prefix(message.author.name if message.author is not None else "")
-            built.append({"role": message.role, "content": _prepend_text(prefix, content) if prefix else content})
+            if prefix and isinstance(content, str):
+                content = prefix + content
+            elif prefix:
+                content = [{"type": "text", "text": prefix}, *content]
+            built.append({"role": message.role, "content": content})
     return built
 
 
@@ -168,11 +180,6 @@ def _is_valid_call(call: object) -> bool:
     return isinstance(function, Mapping) and isinstance(function.get("name"), str)
 
 
-def _build_missing_result(call: Mapping[str, Any]) -> dict[str, Any]:
-    name = call["function"]["name"]
-    return {"role": "tool", "tool_call_id": call["id"], "tool_name": name, "content": MISSING_RESULT_TEXT}
-
-
 def _build_assistant_messages(message: Message, calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Build the agent's message, or nothing if it has neither text nor calls."""
     content = _clean_content(message)
@@ -181,7 +188,10 @@ def _build_assistant_messages(message: Message, calls: list[Mapping[str, Any]]) 
     if not content and not calls:
         return []
     if message.extra.get("interrupted") is True:
-        content = _append_text(content, INTERRUPTED_SUFFIX)
+        if isinstance(content, str):
+            content = (content + INTERRUPTED_SUFFIX).lstrip()
+        else:
+            content = [*content, {"type": "text", "text": INTERRUPTED_SUFFIX}]
     built: dict[str, Any] = {"role": "assistant", "content": content or None}
     return [built | {"tool_calls": [dict(call) for call in calls]}] if calls else [built]
 
@@ -202,13 +212,3 @@ def _clean_part(part: Any) -> Any:
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
         return {**part, "text": make_storable(part["text"])}
     return part
-
-
-def _prepend_text(text: str, content: str | list[Any]) -> str | list[Any]:
-    return text + content if isinstance(content, str) else [{"type": "text", "text": text}, *content]
-
-
-def _append_text(content: str | list[Any], text: str) -> str | list[Any]:
-    if isinstance(content, str):
-        return (content + text).lstrip()
-    return [*content, {"type": "text", "text": text}]

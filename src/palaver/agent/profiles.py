@@ -96,10 +96,8 @@ def list_left_out_toolsets(toolsets: Collection[str] | None, available: Iterable
 
 def keep_profile_toolsets(agent_profile: AgentProfile, profile_name: str | None, names: Iterable[str]) -> list[str]:
     """Return those of the toolsets that conversations with this profile have."""
-    names = list(names)
-    profile = agent_profile.profiles.get(profile_name or "", DEFAULT_PROFILE)
-    left_out = list_left_out_toolsets(profile.toolsets, names)
-    return [name for name in names if name not in left_out]
+    toolsets = agent_profile.profiles.get(profile_name or "", DEFAULT_PROFILE).toolsets
+    return [name for name in names if name not in list_left_out_toolsets(toolsets, [name])]
 
 
 def find_default_model(agent_profile: AgentProfile, profile_name: str | None, agent_model: str) -> str:

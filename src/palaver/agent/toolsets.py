@@ -78,8 +78,8 @@ class Toolset:
 def list_allowed_toolsets(rules: TurnRules, servers: Iterable[str], platform: Platform, role: Role) -> tuple[str, ...]:
     allowed = [name for name, rule in rules.toolsets.items() if rule.allows(platform, role)]
     built_in = [name for name in allowed if name in BUILT_IN_TOOLSETS]
-    of_servers = map(name_server_toolset, servers) if SERVER_RULE.allows(platform, role) else ()
-    return (*built_in, *of_servers)
+    of_servers = servers if SERVER_RULE.allows(platform, role) else ()
+    return (*built_in, *(f"{SERVER_PREFIX}{server}" for server in of_servers))
 
 
 def list_session_toolsets(session: Session, rules: TurnRules, servers: Iterable[str], role: Role) -> tuple[str, ...]:
@@ -89,10 +89,6 @@ def list_session_toolsets(session: Session, rules: TurnRules, servers: Iterable[
     """
     names = list_allowed_toolsets(rules, servers, session.platform, role)
     return tuple(name for name in names if name != MEMORY_TOOLSET or not is_personal_lane_in_group(session))
-
-
-def name_server_toolset(server: str) -> str:
-    return f"{SERVER_PREFIX}{server}"
 
 
 def find_memory_rule(rules: TurnRules) -> ToolsetRule | None:

@@ -103,19 +103,15 @@ class McpConnection:
 
 
 def _create_toolset(server: McpServer) -> MCPToolset[None]:
-    if server.url is not None:
-        headers = dict(server.headers) or None
-        return MCPToolset(
-            server.url, headers=headers, tool_error_behavior="error", init_timeout=CONNECT_TIMEOUT_SECONDS
-        )
-    transport = StdioTransport(
+    headers = None if server.url is None else dict(server.headers) or None
+    transport = server.url or StdioTransport(
         server.command or "",
         list(server.args),
         env=dict(server.env),
         keep_alive=False,
         log_file=Path(os.devnull),  # a server's log must not appear on our terminal
     )
-    return MCPToolset(transport, tool_error_behavior="error", init_timeout=CONNECT_TIMEOUT_SECONDS)
+    return MCPToolset(transport, headers=headers, tool_error_behavior="error", init_timeout=CONNECT_TIMEOUT_SECONDS)
 
 
 def _describe_error(error: BaseException) -> str:

@@ -53,7 +53,8 @@ class McpServers:
         if not self._servers:
             return ()
         async with self._lock:
-            await self._drop_broken()
+            for name in [name for name, connection in self._connections.items() if connection.is_broken]:
+                await self._connections.pop(name).close()
             missing = [name for name in self._servers if name not in self._connections and self._is_due(name)]
             await asyncio.gather(*(self._connect(name) for name in missing))
         tools = mark_collisions(
@@ -76,9 +77,8 @@ class McpServers:
 
     def _report_problem(self, tool: Tool) -> None:
         """Log why a tool can't be used, and tell the next person who asks; both once."""
-        if tool.problem is None or (tool.toolset, tool.problem) in self._reported_problems:
+        if tool.problem is None or not self._is_new(tool.toolset, tool.problem):
             return
-        self._reported_problems.add((tool.toolset, tool.problem))
         server = tool.toolset.removeprefix("mcp:")
         log.warning("mcp_tool_refused", extra={"server": server, "tool": tool.name, "problem": tool.problem})
         text = (
@@ -90,9 +90,8 @@ class McpServers:
     def _report_left_out(self, name: str, used_count: int, left_out_count: int) -> None:
         """Log that a server has more tools than are used, and tell the next person who asks; both once."""
         problem = f"{left_out_count} of its tools are too many or too large"
-        if not left_out_count or (name, problem) in self._reported_problems:
+        if not left_out_count or not self._is_new(name, problem):
             return
-        self._reported_problems.add((name, problem))
         log.warning("mcp_tools_left_out", extra={"server": name, "used": used_count, "left_out": left_out_count})
         self._notices.append(
             Notice(
@@ -101,9 +100,11 @@ class McpServers:
             )
         )
 
-    async def _drop_broken(self) -> None:
-        for name in [name for name, connection in self._connections.items() if connection.is_broken]:
-            await self._connections.pop(name).close()
+    def _is_new(self, toolset: str, problem: str) -> bool:
+        """Whether a problem is reported for the first time."""
+        is_new = (toolset, problem) not in self._reported_problems
+        self._reported_problems.add((toolset, problem))
+        return is_new
 
     def _is_due(self, name: str) -> bool:
         return name not in self._failed_at or time.monotonic() - self._failed_at[name] >= self._reconnect_seconds

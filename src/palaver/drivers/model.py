@@ -17,13 +17,13 @@ from palaver.core.errors import AgentError, AgentRejected, ConfigError, InvalidI
 from palaver.core.texts import say
 from palaver.drivers.mcp_servers import McpServers
 from palaver.drivers.providers import (
-    KNOWN_PROVIDERS,
     ModelName,
     ModelPrices,
     Timeouts,
     add_environment_keys,
     check_reachable,
     find_context_window,
+    find_default_models,
     parse_model_name,
 )
 
@@ -75,11 +75,7 @@ class ModelAgent:
 
     def list_models(self) -> Sequence[str]:
         """List the default model, the fallbacks, and the default model of every provider that has a key."""
-        provider_defaults = [
-            f"{name}:{known.default_model}"
-            for name, known in KNOWN_PROVIDERS.items()
-            if known.default_model and name in self._providers and self._providers[name].api_key
-        ]
+        provider_defaults = find_default_models(self._providers).values()
         last_resort = [] if self._last_resort is None else [self._last_resort.model]
         return tuple(dict.fromkeys([self.model, *map(str, self._fallbacks), *last_resort, *provider_defaults]))
 

@@ -118,12 +118,12 @@ def _classify(error: BaseException, name: ModelName, provider: Provider) -> Fail
     rejection = _find_rejection(error, name, provider)
     if rejection is not None:
         return Failure(rejection)
-    code, outage = _describe_outage(error, name)
+    code, outage = _describe_outage(error, title, name.provider)
     return Failure(
         AgentUnavailable(outage, code=code),
         can_retry=True,
         can_use_fallback=True,
-        mid_answer_outage=_describe_mid_answer_outage(error, name),
+        mid_answer_outage=_describe_mid_answer_outage(error, title),
     )
 
 
@@ -226,14 +226,13 @@ def _advise_on_models(name: ModelName) -> Text:
     )
 
 
-def _describe_outage(error: BaseException, name: ModelName) -> tuple[FailureCode, str]:
-    title = get_provider_title(name.provider)
+def _describe_outage(error: BaseException, title: str, provider: str) -> tuple[FailureCode, str]:
     match error:
         case ModelTimeoutError():
             return FailureCode.TIMED_OUT, say("model.timed_out", "{provider} did not respond in time.", provider=title)
         case ModelConnectionError(phase="connect"):
             text = say("model.cannot_connect", "Could not connect to {provider}.", provider=title)
-            if name.provider == OLLAMA:
+            if provider == OLLAMA:
                 text += say("model.is_ollama_running", " Is Ollama running?")
             return FailureCode.CANNOT_CONNECT, text
         case ModelConnectionError():
@@ -253,8 +252,7 @@ def _describe_outage(error: BaseException, name: ModelName) -> tuple[FailureCode
             )
 
 
-def _describe_mid_answer_outage(error: BaseException, name: ModelName) -> tuple[FailureCode, str]:
-    title = get_provider_title(name.provider)
+def _describe_mid_answer_outage(error: BaseException, title: str) -> tuple[FailureCode, str]:
     if isinstance(error, ModelTimeoutError):
         return FailureCode.STALLED_MID_ANSWER, say(
             "model.stalled", "{provider} stopped responding mid-answer.", provider=title
@@ -279,10 +277,10 @@ def _describe_rate_limit(title: str, seconds: float | None) -> Text:
 def _is_too_long(error: BaseException) -> bool:
     if isinstance(error, ModelContextWindowExceededError):
         return True
-    if isinstance(error, ModelHTTPError) and error.status_code not in {400, 413, 422}:
+    if not isinstance(error, ModelAPIError) or getattr(error, "status_code", 400) not in {400, 413, 422}:
         return False
     body = _get_body_text(error).lower()
-    return isinstance(error, ModelAPIError) and any(phrase in body for phrase in _TOO_LONG_PHRASES)
+    return any(phrase in body for phrase in _TOO_LONG_PHRASES)
 
 
 def _quote_error(error: BaseException, provider: Provider, limit: int = _MAX_QUOTE_CHARS) -> str:

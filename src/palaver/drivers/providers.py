@@ -118,6 +118,15 @@ def add_environment_keys(providers: Mapping[str, Provider], environ: Mapping[str
     return complete
 
 
+def find_default_models(providers: Mapping[str, Provider]) -> dict[str, str]:
+    """Return the default models of the providers that have a key, by provider, in the order in which to try them."""
+    return {
+        name: f"{name}:{known.default_model}"
+        for name, known in KNOWN_PROVIDERS.items()
+        if known.default_model and name in providers and providers[name].api_key
+    }
+
+
 def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provider:
     """Return the provider of a model; raises `InvalidInput` if it lacks a key or an address."""
     provider = providers.get(name.provider, Provider())

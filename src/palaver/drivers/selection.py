@@ -115,14 +115,9 @@ def _create_local_agent(model: str, path: str, *, key: str = "model") -> Agent:
 
 def _choose_automatically(profile: AgentProfile, environ: Mapping[str, str]) -> Agent:
     available = providers.add_environment_keys(profile.providers, environ)
-    with_key = [
-        name
-        for name, known in KNOWN_PROVIDERS.items()
-        if known.default_model and name in available and available[name].api_key
-    ]
+    with_key = providers.find_default_models(available)
     if has_provider_packages():
-        for name in with_key:
-            model = f"{name}:{KNOWN_PROVIDERS[name].default_model}"
+        for name, model in with_key.items():
             title = KNOWN_PROVIDERS[name].title
             description = f"Model: {model} (found an API key for {title}). {_CHOOSE_ANOTHER}"
             return _create_model_agent(profile, environ, model, description)
@@ -131,7 +126,7 @@ def _choose_automatically(profile: AgentProfile, environ: Mapping[str, str]) -> 
             model = f"{OLLAMA}:{ollama_model}"
             description = f"Model: {model} (found Ollama on this machine). {_CHOOSE_ANOTHER}"
             return _create_model_agent(profile, environ, model, description)
-    advice = _explain_missing_model(with_key)
+    advice = _explain_missing_model([*with_key])
     file = local.find_built_in_model()
     if local.is_installed() and file is not None:
         placeholder = f"a small placeholder model on this machine ({file.stem}) answers: expect wrong answers"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import say
-from palaver.drivers.providers import add_environment_keys, check_reachable, parse_model_name
+from palaver.drivers.providers import ModelPrices, add_environment_keys, check_reachable, parse_model_name
 from palaver.sessions.speech import AUTO, COMMAND, OFF, Recording, SpokenAudio
 
 if TYPE_CHECKING:
@@ -99,7 +99,6 @@ def _choose_provider(
     providers = add_environment_keys(profile.providers, environ)
     if model == AUTO and ("openai" not in providers or not providers["openai"].api_key):
         return None
-    from palaver.drivers.providers import ModelPrices
     from palaver.drivers.speech_provider import ProviderSpeech
 
     name = parse_model_name(default if model == AUTO else model)
@@ -114,5 +113,5 @@ def _choose_provider(
             ),
             provider=name.provider,
         )
-    prices = ModelPrices(profile.prices, providers)
-    return ProviderSpeech(name, check_reachable(name, providers), prices, profile.speech)
+    provider = check_reachable(name, providers)
+    return ProviderSpeech(name, provider, ModelPrices(profile.prices, providers), profile.speech)

@@ -140,7 +140,9 @@ class ProviderSpeech:
             raise AgentRejected(text, code=FailureCode.ADDRESS_INVALID, model=str(self._name)) from None
         except (httpx2.HTTPError, OSError) as error:
             await (held.settle(None) if is_sent or isinstance(error, httpx2.ReadTimeout) else held.release())
-            raise self._explain_outage(error) from None
+            is_late = isinstance(error, httpx2.TimeoutException)
+            problem = "did not answer in time" if is_late else "can't be reached"
+            raise self._make_failure(f"{self._title} {problem}.") from None
         except BaseException:
             await held.settle(None)  # does nothing if it has ended
             raise
@@ -177,11 +179,6 @@ class ProviderSpeech:
         if status >= _SERVER_ERROR:
             return AgentUnavailable(f"{self._title} has a problem ({status}){quoted}", **facts)
         return AgentRejected(f"{self._title} refused it ({status}){quoted}", **facts)
-
-    def _explain_outage(self, error: BaseException) -> AgentError:
-        if isinstance(error, httpx2.TimeoutException):
-            return AgentUnavailable(f"{self._title} did not answer in time.", model=str(self._name))
-        return AgentUnavailable(f"{self._title} can't be reached.", model=str(self._name))
 
     def _make_failure(self, text: str) -> AgentError:
         return AgentUnavailable(text, model=str(self._name))

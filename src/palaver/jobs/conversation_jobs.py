@@ -52,7 +52,7 @@ class ConversationJobs:
 
     async def pause(self, job: str) -> JobDetails:
         def run(tx: Transaction) -> JobDetails:
-            turn_leases.check_lease(tx, self._require_lease())
+            self._check_lease(tx)
             return self._get_jobs(tx).pause(self.principal, job)
 
         return await self.engine.arun(Write(run))
@@ -61,36 +61,35 @@ class ConversationJobs:
         """Store a new job that waits for the person, and ask them."""
         await self.environment.prices.load([self.environment.agent.model])
 
-        def propose(tx: Transaction) -> JobProposal:
-            source, session_id = self._find_source(tx), self.session_row.session.id
-            return self._get_jobs(tx).propose(self.principal, draft, source, session_id=session_id)
-
-        return await self.engine.arun(Write(lambda tx: self._ask(tx, propose)))
+        session_id = self.session_row.session.id
+        return await self._propose(
+            lambda tx, jobs: jobs.propose(self.principal, draft, self._find_source(tx), session_id=session_id)
+        )
 
     async def propose_change(self, job: str, draft: JobDraft) -> JobProposal:
         """Store a change of a job that waits for the person, and ask them."""
         details = await self.engine.arun(Read(lambda tx: self._get_jobs(tx).get(self.principal, job)))
         await self.environment.prices.load([details.preview.used_model])
 
-        def propose(tx: Transaction) -> JobProposal:
-            return self._get_jobs(tx).propose_change(self.principal, job, draft)
+        return await self._propose(lambda _tx, jobs: jobs.propose_change(self.principal, job, draft))
 
-        return await self.engine.arun(Write(lambda tx: self._ask(tx, propose)))
+    async def _propose(self, propose: Callable[[Transaction, Jobs[TransactionRunner]], JobProposal]) -> JobProposal:
+        def run(tx: Transaction) -> JobProposal:
+            lease = self._check_lease(tx)
+            proposal = propose(tx, self._get_jobs(tx))
+            job_row = jobs.get_any(tx, proposal.job_id)
+            ask_person(tx, job_row.no, proposal, lease, to_micros(self.clock.now()))
+            return proposal
 
-    def _ask(self, tx: Transaction, propose: Callable[[Transaction], JobProposal]) -> JobProposal:
-        lease = self._require_lease()
-        turn_leases.check_lease(tx, lease)
-        proposal = propose(tx)
-        job_row = jobs.get_any(tx, proposal.job_id)
-        ask_person(tx, job_row.no, proposal, lease, to_micros(self.clock.now()))
-        redactor = self.environment.redactor
-        targets = tuple(hide_chat_id(target, redactor) for target in proposal.fields.targets)
+        proposal = await self.engine.arun(Write(run))
+        targets = tuple(hide_chat_id(target, self.environment.redactor) for target in proposal.fields.targets)
         preview = replace(proposal.preview, fields=replace(proposal.fields, targets=targets))
         return replace(proposal, preview=preview)
 
-    def _require_lease(self) -> TurnLease:
+    def _check_lease(self, tx: Transaction) -> TurnLease:
         if self.lease is None:
             raise NotAllowed("Jobs can only be changed during an answer.")
+        turn_leases.check_lease(tx, self.lease)
         return self.lease
 
     def _get_jobs(self, tx: Transaction) -> Jobs[TransactionRunner]:

@@ -68,7 +68,7 @@ class JobRunState(StrEnum):
 
 
 class JobResult(StrEnum):
-    """What came out of a run that is done."""
+    """The outcome of a run that is done."""
 
     ANSWER = "answer"
     SILENT = "silent"  # the agent had nothing to report; nothing is sent
@@ -129,36 +129,30 @@ class Job(JobFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRun:
-    """One run of a job, or several slots that were missed together."""
+class LastRun:
+    """The latest run of a job, as lists show it."""
 
     id: JobRunId
-    job_id: JobId
     slot: datetime  # the scheduled time; of a manual run, when it was asked for
+    state: JobRunState
+    result: JobResult | None
+    reason: str | None = field(metadata=TRANSLATABLE)
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRun(LastRun):
+    """One run of a job, or several slots that were missed together."""
+
+    job_id: JobId
     slot_count: int
     kind: JobRunKind
-    state: JobRunState
-    reason: str | None = field(metadata=TRANSLATABLE)
-    result: JobResult | None
     refused_tools: tuple[str, ...] = ()
     target_errors: Mapping[str, str] = field(default_factory=dict, metadata=TRANSLATABLE)
     session_id: SessionId | None  # its own conversation
     created_at: datetime
     started_at: datetime | None
-    ended_at: datetime | None
     deliveries: tuple[DeliveryStatus, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastRun:
-    """The latest run of a job, as lists show it."""
-
-    id: JobRunId
-    slot: datetime
-    state: JobRunState
-    result: JobResult | None
-    reason: str | None = field(metadata=TRANSLATABLE)
-    ended_at: datetime | None
 
 
 # ---- how the fields of a job are given -------------------------------------------------------------------------
@@ -277,7 +271,7 @@ def list_labeled_fields(job: JobFields) -> list[tuple[str, str]]:
 
 
 class CostBasis(StrEnum):
-    """What an estimated cost is based on."""
+    """The basis of an estimated cost."""
 
     RUNS = "runs"  # the average of its last runs
     ESTIMATE = "estimate"  # the length of its prompt, and an answer of typical length

@@ -227,9 +227,8 @@ class RunEnd:
         text = _get_answer(turn)
         result = JobResult.SILENT if is_silent(text) else JobResult.ANSWER
         job_runs.end_run(self.tx, self.run_row.no, JobRunState.DONE, self.now, result=result)
-        target_errors: dict[str, str] = {}
-        if result is JobResult.ANSWER:
-            target_errors = self.deliver_output(text, _list_attachments(turn), turn.turn_no)
+        attachment_ids, is_answer = _list_attachments(turn), result is JobResult.ANSWER
+        target_errors = self.deliver_output(text, attachment_ids, turn.turn_no) if is_answer else {}
         if target_errors:
             self._handle_unreachable_targets(target_errors)
         else:

@@ -360,7 +360,7 @@ class Attachments:
         self._documents.texts.delete(sorted(set(hashes) - self._find_used_hashes(hashes)))
 
     def _delete_unused_paths(self, paths: Sequence[Path]) -> None:
-        known = self._find_known_hashes(paths)
+        known = self._find_used_hashes([_get_hash(path) for path in paths])
         for path in paths:
             if _get_hash(path) not in known:
                 self._delete_if_unused(path)
@@ -371,13 +371,10 @@ class Attachments:
         with contextlib.suppress(FileNotFoundError):  # another process cleans up too
             path.rename(trash)
             original = trash.with_suffix("")
-            if self._find_known_hashes([trash]) and not original.exists():
+            if self._find_used_hashes([original.name]) and not original.exists():
                 trash.rename(original)
             else:
                 trash.unlink()
-
-    def _find_known_hashes(self, paths: Sequence[Path]) -> set[str]:
-        return self._find_used_hashes([_get_hash(path) for path in paths])
 
     def _find_used_hashes(self, hashes: Sequence[str]) -> set[str]:
         return self._engine.run(Read(lambda tx: attachments.find_known_hashes(tx, hashes)))

@@ -31,16 +31,13 @@ class MemoryTurn:
     owner: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadMessages:
-    """The newest messages of people in a session that no memory turn has covered."""
+def find_unread_messages(
+    tx: Transaction, session_no: int, up_to: int
+) -> tuple[int, tuple[PersonId | None, ...]] | None:
+    """Find what people wrote up to a seq since the last memory turn; None for nothing.
 
-    last_seq: int
-    author_ids: tuple[PersonId | None, ...]  # the newest first, each once
-
-
-def find_unread_messages(tx: Transaction, session_no: int, up_to: int) -> UnreadMessages | None:
-    """Return what people wrote up to a seq since the last memory turn; None for nothing."""
+    Returns the last seq, and the authors of the newest messages, the newest first, each once.
+    """
     rows = tx.fetch_all(
         "SELECT seq, person_id FROM event WHERE session_no = $1 AND seq > $2 AND seq <= $3 AND kind = 'message'"
         f" AND role = 'user' AND hidden_by IS NULL ORDER BY seq DESC LIMIT {_MAX_AUTHORS}",
@@ -51,8 +48,7 @@ def find_unread_messages(tx: Transaction, session_no: int, up_to: int) -> Unread
     if not rows:
         return None
     author_ids = dict.fromkeys(None if author is None else PersonId(author) for _, author in rows)
-    last_seq, _ = rows[0]
-    return UnreadMessages(last_seq=last_seq, author_ids=tuple(author_ids))
+    return rows[0][0], tuple(author_ids)
 
 
 def find_covered_seq(tx: Transaction, session_no: int, before: int) -> int:

@@ -45,7 +45,7 @@ _MIN_PREFIX_CHARS = 3  # `cat` finds cats, but `a` does not find everything
 
 
 class MemoryOrigin(StrEnum):
-    """How a memory came about."""
+    """The origin of a memory."""
 
     PERSON = "person"  # a person wrote or edited it
     AGENT = "agent"  # the agent saved it during a conversation

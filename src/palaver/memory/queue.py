@@ -56,10 +56,11 @@ def queue_memory_turn(
     unread = memory_turns.find_unread_messages(tx, session_no, up_to_seq)
     if unread is None:
         return False
-    candidates = unread.author_ids if row.session.shared else (memory_turns.find_audience_person(tx, row.audience_no),)
+    last_seq, author_ids = unread
+    candidates = author_ids if row.session.shared else (memory_turns.find_audience_person(tx, row.audience_no),)
     for person_id in candidates:
         if find_learner(tx, rules, row, person_id) is not None and person_id is not None:
-            memory_turns.queue(tx, session_no, unread.last_seq, person_id, kind, now)
+            memory_turns.queue(tx, session_no, last_seq, person_id, kind, now)
             return True
     return False
 

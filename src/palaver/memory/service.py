@@ -94,7 +94,9 @@ class ConversationMemory(Operations[AsyncRunner]):
         """Delete a memory of this conversation's audience, given by its id or its exact text."""
         audiences = self._list_audiences(tx)
         own, now = [self._session_row.audience_no], self._scope.now()
-        forgotten = memories.forget_matching(tx, own, id_or_text, now)
+        forgotten = memories.list_matching(tx, own, id_or_text)
+        for memory in forgotten:
+            memories.forget(tx, memory.id, now)
         if forgotten:
             return forgotten[0]
         if memories.list_matching(tx, audiences, id_or_text):
@@ -151,23 +153,23 @@ class MemoryOperations(ViewPart[R]):
         """
         new = memories.NewMemory(text=text, person_id=self._scope.person_id, session_id=session_id)
         memory = memories.add(tx, self._find_new_audience(tx), new, self._scope.now())
-        return self._get_entry(tx, memory.id).entry
+        return self._get_entry(tx, memory.id)[0]
 
     @write_operation
     def update(self, tx: Transaction, memory_id: str, text: str) -> MemoryEntry:
         """Change the text of a memory for everyone who knows it."""
         now = self._scope.now()
-        entry = self._get_entry(tx, memory_id)
-        memories.update_text(tx, entry.audience_no, entry.entry.memory.id, self._scope.person_id, text, now)
-        return self._get_entry(tx, memory_id).entry
+        entry, audience_no = self._get_entry(tx, memory_id)
+        memories.update_text(tx, audience_no, entry.memory.id, self._scope.person_id, text, now)
+        return self._get_entry(tx, memory_id)[0]
 
     @write_operation
     def forget(self, tx: Transaction, memory_id: str) -> MemoryEntry:
         """Delete a memory for everyone who knows it."""
         now = self._scope.now()
-        entry = self._get_entry(tx, memory_id)
-        memories.forget(tx, entry.entry.memory.id, now)
-        return entry.entry
+        entry, _ = self._get_entry(tx, memory_id)
+        memories.forget(tx, entry.memory.id, now)
+        return entry
 
     def _find_new_audience(self, tx: Transaction) -> int:
         """Return the audience of a memory that the person adds."""
@@ -189,8 +191,8 @@ class MemoryOperations(ViewPart[R]):
             return []
         return self._scope.list_own_audiences(tx)
 
-    def _get_entry(self, tx: Transaction, memory_id: str) -> memories.MemoryRow:
-        entry = memories.find_memory(tx, self._list_audiences(tx), self._scope.person_id, memory_id)
-        if entry is None:
+    def _get_entry(self, tx: Transaction, memory_id: str) -> tuple[MemoryEntry, int]:
+        found = memories.find_memory(tx, self._list_audiences(tx), self._scope.person_id, memory_id)
+        if found is None:
             raise NotFound(say("memory.unknown", "There is no memory {id}.", id=memory_id), memory_id=memory_id)
-        return entry
+        return found

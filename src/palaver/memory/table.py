@@ -153,13 +153,6 @@ def update_text(
     )
 
 
-def forget_matching(tx: Transaction, audiences: Sequence[int], id_or_text: str, now: int) -> list[Memory]:
-    forgotten = list_matching(tx, audiences, id_or_text)
-    for memory in forgotten:
-        forget(tx, memory.id, now)
-    return forgotten
-
-
 def forget(tx: Transaction, memory_id: MemoryId, now: int) -> None:
     """Delete a memory, and don't let the agent learn it again from the conversation that it is from."""
     session_id: str | None = fetch_value(tx, "SELECT session_id FROM memory WHERE id = $1", memory_id)
@@ -247,14 +240,6 @@ _SELECT_MEMBERS = """SELECT audience_no, id, name, member_count, is_own FROM (
     ) AS member WHERE place <= {limit} ORDER BY audience_no, place"""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRow:
-    """A memory as a person sees it, and the audience it belongs to."""
-
-    entry: MemoryEntry
-    audience_no: int
-
-
 @dataclass(slots=True)
 class _Audience:
     """The people who can see a memory beside its reader."""
@@ -286,16 +271,19 @@ def list_memories(
         ]
         before = batch[-1].no
     del found[limit:]
-    entries = [memory_row.entry for memory_row in _make_memory_rows(tx, found, reader)]
+    entries = [entry for entry, _ in _make_entries(tx, found, reader)]
     if len(entries) < limit or not entries:
         return Page(entries, None)
     memory = entries[-1].memory
     return Page(entries, f"{to_micros(memory.created_at)}.{memory.id}")
 
 
-def find_memory(tx: Transaction, audiences: Sequence[int], reader: PersonId, memory_id: str) -> MemoryRow | None:
+def find_memory(
+    tx: Transaction, audiences: Sequence[int], reader: PersonId, memory_id: str
+) -> tuple[MemoryEntry, int] | None:
+    """Find a memory, and the number of its audience."""
     rows = _fetch(tx, _SELECT_LISTED, audiences, "AND m.id = $1", memory_id) if is_storable(memory_id) else []
-    return next(iter(_make_memory_rows(tx, [_read_listed(row) for row in rows], reader)), None)
+    return next(iter(_make_entries(tx, [_read_listed(row) for row in rows], reader)), None)
 
 
 def _find_cursor(tx: Transaction, audiences: Sequence[int], cursor: str | None) -> int:
@@ -319,7 +307,7 @@ def _read_listed(row: Row) -> _Listed:
     return _Listed(_MEMORY_COLUMNS.decode(row), *row[len(_MEMORY_COLUMNS) :])
 
 
-def _make_memory_rows(tx: Transaction, found: Sequence[_Listed], reader: PersonId) -> list[MemoryRow]:
+def _make_entries(tx: Transaction, found: Sequence[_Listed], reader: PersonId) -> list[tuple[MemoryEntry, int]]:
     audiences = _load_audiences(tx, sorted({each.audience_no for each in found}), reader)
     session_ids = sorted({each.session_id for each in found if each.session_id is not None})
     visible_ids = _list_visible_sessions(tx, session_ids, reader)
@@ -336,7 +324,7 @@ def _make_memory_rows(tx: Transaction, found: Sequence[_Listed], reader: PersonI
             session_id=SessionId(listed.session_id) if listed.session_id in visible_ids else None,
         )
 
-    return [MemoryRow(make_entry(each), each.audience_no) for each in found]
+    return [(make_entry(each), each.audience_no) for each in found]
 
 
 def _list_visible_sessions(tx: Transaction, session_ids: Sequence[str], reader: PersonId) -> set[SessionId]:

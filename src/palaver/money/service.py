@@ -132,7 +132,29 @@ class BudgetOverview(Operations[R]):
     def find_subject(self, tx: Transaction, principal: Principal, scope: BudgetScope, name: str) -> str:
         """Return the subject that an owner means by a name or an id; raises `NotFound` with what there is."""
         _check_owner(principal)
-        return _find_subject(tx, scope, name, self._profiles)
+        if scope is BudgetScope.ALL or not name:
+            return ""
+        if scope is BudgetScope.PROFILE:
+            if not budget_limits.has_limit(tx, scope, name):  # the limit of a profile that was removed can be cleared
+                _check_subject(tx, BudgetKey(scope, name, BudgetPeriod.DAY), self._profiles)
+            return name
+        is_job, short_name = scope is BudgetScope.JOB, name[:60]
+        matches = (budget_limits.find_jobs if is_job else budget_limits.find_people)(tx, name)
+        if len(matches) == 1:
+            return matches[0][0]
+        if not matches:
+            text = say("budget.no_subject", "There is no {scope} “{name}”.", scope=scope.value, name=short_name)
+            raise NotFound(text, name=short_name)
+        listed = ", ".join(f"{subject} ({label})" if is_job else subject for subject, label in matches)
+        raise InvalidInput(
+            say(
+                "budget.several_match",
+                "Several match “{name}”. Use an id instead: {list}.",
+                name=short_name,
+                list=listed,
+            ),
+            matches=[subject for subject, _ in matches],
+        )
 
     def _let_warn_again(self, tx: Transaction, key: BudgetKey) -> None:
         starts_at, _ = get_window_bounds(key.period, self._clock.now(), self._rules.timezone)
@@ -171,27 +193,6 @@ def load_status(tx: Transaction, key: BudgetKey, rules: BudgetRules, now: dateti
     """Return how one window stands. The caller has checked who may see it."""
     statuses = load_statuses(tx, [(key.scope, key.subject)], rules, now)
     return next(status for status in statuses if status.key == key)
-
-
-def _find_subject(tx: Transaction, scope: BudgetScope, name: str, profiles: Collection[str]) -> str:
-    if scope is BudgetScope.ALL or not name:
-        return ""
-    if scope is BudgetScope.PROFILE:
-        if not budget_limits.has_limit(tx, scope, name):  # the limit of a profile that was removed can be cleared
-            _check_subject(tx, BudgetKey(scope, name, BudgetPeriod.DAY), profiles)
-        return name
-    matches = (budget_limits.find_jobs if scope is BudgetScope.JOB else budget_limits.find_people)(tx, name)
-    if len(matches) == 1:
-        return matches[0][0]
-    if not matches:
-        raise NotFound(
-            say("budget.no_subject", "There is no {scope} “{name}”.", scope=scope.value, name=name[:60]), name=name[:60]
-        )
-    listed = ", ".join(f"{subject} ({label})" if scope is BudgetScope.JOB else subject for subject, label in matches)
-    raise InvalidInput(
-        say("budget.several_match", "Several match “{name}”. Use an id instead: {list}.", name=name[:60], list=listed),
-        matches=[m[0] for m in matches],
-    )
 
 
 def _check_subject(tx: Transaction, key: BudgetKey, profiles: Collection[str]) -> None:

@@ -332,7 +332,12 @@ def issue_warning(
     """
     is_shared = status.key.scope in SHARED_SCOPES
     if is_shared:
-        for owner_id in _list_owner_ids(tx):
+        owner_ids = tx.fetch_all(
+            "SELECT id FROM person WHERE role = $1 AND merged_into IS NULL ORDER BY created_at, id LIMIT $2",
+            Role.OWNER.value,
+            MAX_NOTIFIED_OWNERS,
+        )
+        for (owner_id,) in owner_ids:
             if owner_id != reader.person_id or not (is_attended and reader.is_private):
                 notify_person(tx, config, owner_id, make_warning(status).text, to_micros(now))
         if not (reader.is_owner and reader.is_private):
@@ -373,12 +378,3 @@ def find_nearly_used(status: BudgetStatus) -> UnitAmounts | None:
     """Return the unit whose limit is used the most, not counting what is held, if that is nearly all of it."""
     most = max((each._replace(held=0) for each in status.amounts), key=lambda each: each.percent or 0)
     return most if (most.percent or 0) >= WARNING_PERCENT else None
-
-
-def _list_owner_ids(tx: Transaction) -> list[PersonId]:
-    rows = tx.fetch_all(
-        "SELECT id FROM person WHERE role = $1 AND merged_into IS NULL ORDER BY created_at, id LIMIT $2",
-        Role.OWNER.value,
-        MAX_NOTIFIED_OWNERS,
-    )
-    return [found for (found,) in rows]

@@ -138,9 +138,8 @@ def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
     )
 
 
-def add_used(tx: Transaction, to_id: PersonId, from_id: PersonId, columns: str = "") -> None:
+def add_used(tx: Transaction, to_id: PersonId, from_id: PersonId, columns: str = _USED) -> None:
     """Add what one person has used to the windows of another; the first one's windows stay as they are."""
-    columns = columns or _USED
     tx.execute(
         f"INSERT INTO budget_window (scope, subject, period, starts_at, {columns}, is_warned)"
         f" SELECT scope, $1, period, starts_at, {columns}, is_warned FROM budget_window"

@@ -255,32 +255,21 @@ def read_word(file: IO[bytes]) -> Iterator[str]:
             yield from _read_lines(archive, name, _WordHandler())
 
 
-class _OrderHandler(XmlHandler):
-    """Reads which slides a presentation or which chapters a book has, in order, and where they are."""
+class _Elements(XmlHandler):
+    """Collects the attributes of the elements with some names, in order."""
 
-    def __init__(self) -> None:
-        self.paths: dict[str, str] = {}
-        self.order: list[str] = []
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "Relationship":
-            self.paths[attributes.get("Id", "")] = attributes.get("Target", "")
-        elif name == "sldId":  # it has two ids; the one of the relationship has a prefix
-            self.order += (value for key, value in attributes.items() if key.endswith(":id"))
-        elif name == "item":
-            self.paths[attributes.get("id", "")] = attributes.get("href", "")
-        elif name == "itemref":
-            self.order.append(attributes.get("idref", ""))
-
-
-class _SlideHandler(XmlHandler):
-    """Reads where the speaker's notes of a slide are."""
-
-    notes = ""
+    def __init__(self, *names: str) -> None:
+        self.found: dict[str, list[Mapping[str, str]]] = {name: [] for name in names}
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "Relationship" and attributes.get("Type", "").endswith("/notesSlide"):
-            self.notes = attributes.get("Target", "")
+        if name in self.found:
+            self.found[name].append(attributes)
+
+
+def _read_elements(archive: Archive, path: str, *names: str) -> dict[str, list[Mapping[str, str]]]:
+    handler = _Elements(*names)
+    parse_xml(archive, path, handler)
+    return handler.found
 
 
 class _NotesHandler(_WordHandler):
@@ -306,12 +295,15 @@ def read_powerpoint(file: IO[bytes]) -> Iterator[str]:
 
     Names of their files say nothing about the order.
     """
-    archive, presentation = Archive(file), _OrderHandler()
-    parse_xml(archive, _PRESENTATION_PARTS, presentation)
-    parse_xml(archive, _PRESENTATION, presentation)
-    for number, slide in enumerate(presentation.order[:MAX_SLIDES], 1):
+    archive = Archive(file)
+    parts = _read_elements(archive, _PRESENTATION_PARTS, "Relationship")["Relationship"]
+    paths = {part.get("Id", ""): part.get("Target", "") for part in parts}
+    slides = _read_elements(archive, _PRESENTATION, "sldId")["sldId"]
+    # A slide has two ids; the one of the relationship has a prefix.
+    ids = [value for slide in slides for key, value in slide.items() if key.endswith(":id")]
+    for number, slide_id in enumerate(ids[:MAX_SLIDES], 1):
         yield f"\n## Slide {number}\n"
-        path = _resolve_path("ppt", presentation.paths.get(slide, ""))
+        path = _resolve_path("ppt", paths.get(slide_id, ""))
         yield from _read_lines(archive, path, _WordHandler())  # it has the same names: p, t, tc, tr
         yield from _read_notes(archive, path)
 
@@ -319,11 +311,11 @@ def read_powerpoint(file: IO[bytes]) -> Iterator[str]:
 def _read_notes(archive: Archive, slide_path: str) -> Iterator[str]:
     """Yield the speaker's notes of a slide, if it has some."""
     folder, name = posixpath.split(slide_path)
-    parts, slide = f"{folder}/_rels/{name}.rels", _SlideHandler()
-    if archive.has(parts):
-        parse_xml(archive, parts, slide)
-    path = _resolve_path(folder, slide.notes)
-    if not slide.notes or not archive.has(path):
+    parts = f"{folder}/_rels/{name}.rels"
+    found = _read_elements(archive, parts, "Relationship")["Relationship"] if archive.has(parts) else []
+    targets = [each.get("Target", "") for each in found if each.get("Type", "").endswith("/notesSlide")]
+    path = _resolve_path(folder, targets[-1]) if targets else ""
+    if not archive.has(path):
         return
     lines = list(_read_lines(archive, path, _NotesHandler()))
     if lines:
@@ -346,25 +338,19 @@ def _read_lines(archive: Archive, name: str, handler: _Paragraphs) -> Iterator[s
         yield rest
 
 
-class _ContainerHandler(XmlHandler):
-    package = ""
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "rootfile" and not self.package:
-            self.package = attributes.get("full-path", "")
-
-
 def read_epub(file: IO[bytes]) -> Iterator[str]:
-    archive, container, package = Archive(file), _ContainerHandler(), _OrderHandler()
-    parse_xml(archive, "META-INF/container.xml", container)
-    parse_xml(archive, container.package, package)
-    folder = posixpath.dirname(container.package)
-    for chapter in package.order[:MAX_CHAPTERS]:
-        path = _resolve_path(folder, package.paths.get(chapter, ""))
+    archive = Archive(file)
+    root_files = _read_elements(archive, "META-INF/container.xml", "rootfile")["rootfile"]
+    package = next((path for each in root_files if (path := each.get("full-path", ""))), "")
+    elements = _read_elements(archive, package, "item", "itemref")
+    paths = {item.get("id", ""): item.get("href", "") for item in elements["item"]}
+    folder = posixpath.dirname(package)
+    for chapter in elements["itemref"][:MAX_CHAPTERS]:
+        path = _resolve_path(folder, paths.get(chapter.get("idref", ""), ""))
         if archive.has(path):
             _, text = read_html(decode_page(archive.read(path, MAX_CHAPTER_BYTES)))
             yield f"{text}\n\n"
-    if not package.order:
+    if not elements["itemref"]:
         raise DocumentUnreadable("it is damaged: it has no chapters")
 
 

@@ -63,13 +63,6 @@ class _Adapter:
     snippet_key: str
 
 
-def build_search_request(rules: WebToolRules, query: str, count: int) -> SearchRequest:
-    """Build the request for a search. Raises InvalidInput if the settings are incomplete."""
-    if rules.search.provider is None:
-        raise InvalidInput("Web search is not set up: web.search.provider is not set.")
-    return _ADAPTERS[rules.search.provider].build_request(rules, query, count)
-
-
 def parse_results(provider: SearchProvider, answer: object, count: int) -> list[SearchResult]:
     """Read a provider's answer. Raises ConnectionLost if it is not one."""
     adapter = _ADAPTERS[provider]
@@ -192,8 +185,10 @@ class WebReader:
         return await self._extractor.read(data, media_type, person=person)
 
     async def search(self, query: str, count: int, *, person: str = "") -> list[SearchResult]:
-        request, provider = build_search_request(self._rules, query, count), self._rules.search.provider
-        assert provider is not None  # noqa: S101  (building the request has checked it)
+        provider = self._rules.search.provider
+        if provider is None:
+            raise InvalidInput("Web search is not set up: web.search.provider is not set.")
+        request = _ADAPTERS[provider].build_request(self._rules, query, count)
         headers = {**request.headers, "User-Agent": _HEADERS["User-Agent"], "Accept": "application/json"}
         try:
             async with (

@@ -171,7 +171,9 @@ def _split_address(url: str) -> tuple[str, int, str]:
     is_web_address = parts.scheme in {"http", "https"} and bool(host) and parts.username is None
     if not is_web_address or len(url) > MAX_URL_CHARS or not url.isprintable():
         raise InvalidInput("its address is not valid")
-    return host, port or (443 if parts.scheme == "https" else 80), _format_host(host, port)
+    shown_host = f"[{host}]" if ":" in host else host
+    shown_host += "" if port is None else f":{port}"
+    return host, port or (443 if parts.scheme == "https" else 80), shown_host
 
 
 def _get_origin(url: str) -> tuple[str, str]:
@@ -180,8 +182,3 @@ def _get_origin(url: str) -> tuple[str, str]:
     except ValueError:
         raise InvalidInput("its address is not valid") from None
     return parts.scheme, parts.netloc.lower()
-
-
-def _format_host(host: str, port: int | None) -> str:
-    name = f"[{host}]" if ":" in host else host
-    return name if port is None else f"{name}:{port}"
