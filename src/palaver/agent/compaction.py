@@ -143,33 +143,27 @@ def check_summary(text: str, replaced: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the cleaned summary; raises `AgentError` if it cannot replace the messages."""
     summary = _remove_reasoning(text).strip()
     if not summary:
-        raise AgentError(
-            say(
-                "compaction.no_summary",
-                "The model returned no summary, so nothing was changed. Try again, or choose another model with"
-                " /model.",
-            )
+        message = say(
+            "compaction.no_summary",
+            "The model returned no summary, so nothing was changed. Try again, or choose another model with /model.",
         )
+        raise AgentError(message)
     tokens = estimate_tokens(summary)
     if tokens > MAX_SUMMARY_WORDS * _MAX_TOKENS_PER_WORD:
-        raise AgentError(
-            say(
-                "compaction.too_long",
-                "The model's summary is far too long (about {tokens} tokens instead of {words} words), so nothing was"
-                " changed. Try again, or choose another model with /model.",
-                tokens=tokens,
-                words=MAX_SUMMARY_WORDS,
-            ),
+        message = say(
+            "compaction.too_long",
+            "The model's summary is far too long (about {tokens} tokens instead of {words} words), so nothing was"
+            " changed. Try again, or choose another model with /model.",
             tokens=tokens,
+            words=MAX_SUMMARY_WORDS,
         )
+        raise AgentError(message, tokens=tokens)
     if replaced and tokens > max(estimate_message_tokens(replaced), _ALWAYS_ACCEPTED_TOKENS):
-        raise AgentError(
-            say(
-                "compaction.longer",
-                "The model's summary is longer than the messages it would replace, so nothing was changed.",
-            ),
-            tokens=tokens,
+        message = say(
+            "compaction.longer",
+            "The model's summary is longer than the messages it would replace, so nothing was changed.",
         )
+        raise AgentError(message, tokens=tokens)
     return summary
 
 

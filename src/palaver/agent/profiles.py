@@ -141,22 +141,18 @@ def clean_workspace(text: str) -> str:
     """Return a workspace as it is stored; raises `InvalidInput` for one that the agent could not be told as it is."""
     text = text.strip()
     if not text or "\n" in text or len(text) > MAX_QUOTE_CHARS:
-        raise InvalidInput(
-            say(
-                "workspace.one_line",
-                "workspace: use one line of up to {limit} characters, such as /srv/site or garden project",
-                limit=str(MAX_QUOTE_CHARS),
-            ),
-            key="workspace",
+        message = say(
+            "workspace.one_line",
+            "workspace: use one line of up to {limit} characters, such as /srv/site or garden project",
+            limit=str(MAX_QUOTE_CHARS),
         )
+        raise InvalidInput(message, key="workspace")
     if clean_chat_text(text) != text:
-        raise InvalidInput(
-            say(
-                "workspace.bad_characters",
-                "workspace: control characters, repeated spaces and the characters < > [ ] | ` aren't allowed",
-            ),
-            key="workspace",
+        message = say(
+            "workspace.bad_characters",
+            "workspace: control characters, repeated spaces and the characters < > [ ] | ` aren't allowed",
         )
+        raise InvalidInput(message, key="workspace")
     return text
 
 
@@ -192,15 +188,13 @@ def check_model_choice(agent: AgentInfo, rules: TurnRules, role: Role, name: str
     agent.check_model(name)
     if not is_model_allowed(agent, rules, role, name):
         allowed = ", ".join(list_allowed_models(agent, rules, role))
-        raise NotAllowed(
-            say(
-                "model.not_allowed",
-                "model: {name} is not available to you. Choose one of these: {allowed}.",
-                name=name,
-                allowed=allowed,
-            ),
-            model=name,
+        text = say(
+            "model.not_allowed",
+            "model: {name} is not available to you. Choose one of these: {allowed}.",
+            name=name,
+            allowed=allowed,
         )
+        raise NotAllowed(text, model=name)
 
 
 def is_model_allowed(agent: AgentInfo, rules: TurnRules, role: Role, name: str) -> bool:

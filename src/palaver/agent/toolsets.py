@@ -106,15 +106,13 @@ def check_toolsets_exist(names: Iterable[str], available: Sequence[str]) -> None
     unknown = [name for name in names if name not in available]
     if unknown:
         valid = ", ".join(available) or "none"
-        raise InvalidInput(
-            say(
-                "toolset.unknown",
-                "toolsets: there is no {name} here. Valid values: {valid}.",
-                name=repr(unknown[0]),
-                valid=valid,
-            ),
-            toolset=unknown[0],
+        text = say(
+            "toolset.unknown",
+            "toolsets: there is no {name} here. Valid values: {valid}.",
+            name=repr(unknown[0]),
+            valid=valid,
         )
+        raise InvalidInput(text, toolset=unknown[0])
 
 
 def is_personal_lane_in_group(session: Session) -> bool:

@@ -123,14 +123,10 @@ class LocalAgent(SingleModelAgent):
         await held.settle(usage)
         yield UsageReport(usage, held.is_recorded)
         if not answer.has_text:
-            raise AgentUnavailable(
-                say(
-                    "local_model.empty_answer",
-                    "The local model gave an empty answer. Try again or rephrase your message.",
-                ),
-                code=FailureCode.EMPTY_ANSWER,
-                model=self.model,
+            text = say(
+                "local_model.empty_answer", "The local model gave an empty answer. Try again or rephrase your message."
             )
+            raise AgentUnavailable(text, code=FailureCode.EMPTY_ANSWER, model=self.model)
 
     async def _stream_answer(self, request: AgentRequest, answer: _AnswerStream) -> AsyncGenerator[AgentEvent, None]:
         """Let the model's thread answer, and yield its events."""
@@ -275,12 +271,11 @@ class _Prompt:
         """Omit some more of the oldest messages, but never the last one."""
         last = len(self.dialog) - 1
         if self.omitted_count >= last:
-            raise ContextOverflow(
-                say(
-                    "local_model.too_long",
-                    "This message is too long for the local model. Shorten the message or use a larger model.",
-                )
+            text = say(
+                "local_model.too_long",
+                "This message is too long for the local model. Shorten the message or use a larger model.",
             )
+            raise ContextOverflow(text)
         self.omitted_count = min(self.omitted_count + _MESSAGES_PER_STEP, last)
         while self.omitted_count < last and self.dialog[self.omitted_count]["role"] != "user":
             self.omitted_count += 1
@@ -314,11 +309,9 @@ def _load_model(path: Path, context_tokens: int) -> Server:
     try:
         return xllamacpp.Server(settings)
     except RuntimeError as error:
-        raise AgentRejected(
-            say(
-                "local_model.not_loaded",
-                "Could not load the model {path}. It is not a GGUF file, it is damaged, or there is not enough memory.",
-                path=path,
-            ),
-            file=str(path),
-        ) from error
+        text = say(
+            "local_model.not_loaded",
+            "Could not load the model {path}. It is not a GGUF file, it is damaged, or there is not enough memory.",
+            path=path,
+        )
+        raise AgentRejected(text, file=str(path)) from error

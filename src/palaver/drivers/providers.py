@@ -76,13 +76,12 @@ class ModelName(NamedTuple):
 def parse_model_name(text: str) -> ModelName:
     provider, colon, model = text.strip().partition(":")
     if not (provider and colon and model):
-        raise InvalidInput(
-            say(
-                "drivers.bad_model_name",
-                "{name} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.",
-                name=repr(text),
-            )
+        message = say(
+            "drivers.bad_model_name",
+            "{name} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.",
+            name=repr(text),
         )
+        raise InvalidInput(message)
     return ModelName(provider.lower(), model)
 
 
@@ -132,27 +131,22 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
     provider = providers.get(name.provider, Provider())
     if name.provider not in KNOWN_PROVIDERS and not provider.base_url:
         available = ", ".join(dict.fromkeys([*KNOWN_PROVIDERS, *providers]))
-        raise InvalidInput(
-            say(
-                "drivers.unknown_provider",
-                "Unknown provider in the model name {model}. Set {key} in the settings, or use another"
-                " provider: {names}.",
-                model=repr(str(name)),
-                key=f"providers.{name.provider}.base_url",
-                names=available,
-            ),
-            provider=name.provider,
+        text = say(
+            "drivers.unknown_provider",
+            "Unknown provider in the model name {model}. Set {key} in the settings, or use another provider: {names}.",
+            model=repr(str(name)),
+            key=f"providers.{name.provider}.base_url",
+            names=available,
         )
+        raise InvalidInput(text, provider=name.provider)
     if not (provider.api_key or provider.base_url):
-        raise InvalidInput(
-            say(
-                "drivers.key_required",
-                "The model {model} requires an API key. {advice}",
-                model=repr(str(name)),
-                advice=explain_api_key(name.provider),
-            ),
-            provider=name.provider,
+        text = say(
+            "drivers.key_required",
+            "The model {model} requires an API key. {advice}",
+            model=repr(str(name)),
+            advice=explain_api_key(name.provider),
         )
+        raise InvalidInput(text, provider=name.provider)
     return provider
 
 

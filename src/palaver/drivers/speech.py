@@ -82,14 +82,13 @@ def choose_speaker(
 
 def _check_command(name: str, command: tuple[str, ...]) -> None:
     if not command:
-        raise InvalidInput(
-            say(
-                "drivers.speech_command_missing",
-                "speech.{name} is `command`, but speech.{command} is not set.",
-                name=name,
-                command=f"{name}_command",
-            )
+        text = say(
+            "drivers.speech_command_missing",
+            "speech.{name} is `command`, but speech.{command} is not set.",
+            name=name,
+            command=f"{name}_command",
         )
+        raise InvalidInput(text)
 
 
 def _choose_provider(
@@ -103,15 +102,13 @@ def _choose_provider(
 
     name = parse_model_name(default if model == AUTO else model)
     if name.provider in PROVIDERS_WITHOUT_SPEECH:
-        raise InvalidInput(
-            say(
-                "drivers.no_speech_api",
-                "{provider} has no speech API that Palaver can use. Set speech.transcription and"
-                " speech.speaking to a model of OpenAI or of a server with an OpenAI-compatible API, to"
-                " command, or to off.",
-                provider=name.provider,
-            ),
+        text = say(
+            "drivers.no_speech_api",
+            "{provider} has no speech API that Palaver can use. Set speech.transcription and"
+            " speech.speaking to a model of OpenAI or of a server with an OpenAI-compatible API, to"
+            " command, or to off.",
             provider=name.provider,
         )
+        raise InvalidInput(text, provider=name.provider)
     provider = check_reachable(name, providers)
     return ProviderSpeech(name, provider, ModelPrices(profile.prices, providers), profile.speech)

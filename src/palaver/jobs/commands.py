@@ -303,14 +303,13 @@ def _make_draft(word: str, value: str) -> JobDraft:
     elif declared.kind == "count":
         is_forever = lowered in {"forever", DEFAULT_CHOICE}
         if not is_forever and not (value.isascii() and value.isdecimal() and int(value[:9]) <= declared.maximum):
-            raise BadArguments(
-                say(
-                    "jobs.bad_count",
-                    "`{field}` takes a number up to {limit}, or `forever`.",
-                    field=word,
-                    limit=str(declared.maximum),
-                )
+            text = say(
+                "jobs.bad_count",
+                "`{field}` takes a number up to {limit}, or `forever`.",
+                field=word,
+                limit=str(declared.maximum),
             )
+            raise BadArguments(text)
         values[name] = 0 if is_forever else int(value)
     return JobDraft(**values)
 

@@ -90,25 +90,18 @@ def has_proposal(job: Job) -> bool:
 
 def check_has_proposal(job: Job) -> None:
     if not has_proposal(job):
-        raise NothingToDo(
-            say(
-                "jobs.nothing_proposed",
-                "The agent has proposed nothing for the job {name}.",
-                name=repr(job.name),
-            )
-        )
+        text = say("jobs.nothing_proposed", "The agent has proposed nothing for the job {name}.", name=repr(job.name))
+        raise NothingToDo(text)
 
 
 def check_confirmed(job: Job) -> None:
     if job.state is JobState.PROPOSED:
-        raise InvalidInput(
-            say(
-                "jobs.unconfirmed",
-                "The job {name} waits for your confirmation. Confirm or reject it first.",
-                name=repr(job.name),
-            ),
-            job=job.name,
+        text = say(
+            "jobs.unconfirmed",
+            "The job {name} waits for your confirmation. Confirm or reject it first.",
+            name=repr(job.name),
         )
+        raise InvalidInput(text, job=job.name)
 
 
 def describe_toolsets(names: Iterable[str]) -> tuple[NamedItem, ...]:
@@ -193,14 +186,12 @@ class JobEditor:
         """Let a job run at its next time after now."""
         job = job_row.job
         if job.runs_left == 0:
-            raise InvalidInput(
-                say(
-                    "jobs.no_runs_left",
-                    "The job {name} has no runs left. Change how often it repeats.",
-                    name=repr(job.name),
-                ),
-                job=job.name,
+            text = say(
+                "jobs.no_runs_left",
+                "The job {name} has no runs left. Change how often it repeats.",
+                name=repr(job.name),
             )
+            raise InvalidInput(text, job=job.name)
         if anchor is not None:
             job = jobs.update_fields(tx, job_row, {"anchor": anchor}, to_micros(now)).job
         first = find_first_slot(job, now)
@@ -312,14 +303,10 @@ def find_first_slot(job: JobFields, now: datetime) -> datetime:
     slots = list_next_slots(schedule, job.timezone, job.anchor, now, 1)
     if not slots:
         words = describe_schedule(schedule, job.timezone)
-        raise InvalidInput(
-            say(
-                "jobs.time_passed",
-                "schedule: its time has passed ({words}). Give the job another schedule.",
-                words=words,
-            ),
-            key="schedule",
+        text = say(
+            "jobs.time_passed", "schedule: its time has passed ({words}). Give the job another schedule.", words=words
         )
+        raise InvalidInput(text, key="schedule")
     return slots[0]
 
 

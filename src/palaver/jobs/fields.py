@@ -193,15 +193,13 @@ class FieldChecker:
                 say("targets.none", "targets: name at least one, such as origin or local."), key="targets"
             )
         if len(targets) > MAX_TARGETS:
-            raise InvalidInput(
-                say(
-                    "targets.too_many",
-                    "targets: {number} are too many. A job has at most {limit}.",
-                    number=str(len(targets)),
-                    limit=str(MAX_TARGETS),
-                ),
-                key="targets",
+            text = say(
+                "targets.too_many",
+                "targets: {number} are too many. A job has at most {limit}.",
+                number=str(len(targets)),
+                limit=str(MAX_TARGETS),
             )
+            raise InvalidInput(text, key="targets")
         return tuple(dict.fromkeys(map(self.check_target, targets)))
 
     def check_target(self, text: str) -> str:
@@ -267,14 +265,12 @@ def clean_name(text: str) -> str:
     """Return a name as it is stored: on one line, and not too long."""
     name = " ".join(make_storable(text).split())
     if not name or len(name) > MAX_JOB_NAME_CHARS or not name.isprintable():
-        raise InvalidInput(
-            say(
-                "jobs.bad_name",
-                "name: use 1 to {limit} characters on one line, such as Morning news.",
-                limit=str(MAX_JOB_NAME_CHARS),
-            ),
-            key="name",
+        message = say(
+            "jobs.bad_name",
+            "name: use 1 to {limit} characters on one line, such as Morning news.",
+            limit=str(MAX_JOB_NAME_CHARS),
         )
+        raise InvalidInput(message, key="name")
     return name
 
 
@@ -283,15 +279,13 @@ def clean_prompt(text: str) -> str:
     if not prompt:
         raise InvalidInput(say("jobs.no_prompt", "prompt: say what the agent should do."), key="prompt")
     if len(prompt) > MAX_PROMPT_CHARS:
-        raise InvalidInput(
-            say(
-                "jobs.prompt_too_long",
-                "prompt: {length} characters are too many. The limit is {limit}.",
-                length=str(len(prompt)),
-                limit=str(MAX_PROMPT_CHARS),
-            ),
-            key="prompt",
+        message = say(
+            "jobs.prompt_too_long",
+            "prompt: {length} characters are too many. The limit is {limit}.",
+            length=str(len(prompt)),
+            limit=str(MAX_PROMPT_CHARS),
         )
+        raise InvalidInput(message, key="prompt")
     return prompt
 
 

@@ -178,13 +178,10 @@ def enqueue(
 ) -> JobRun:
     """Queue a run of a job that is locked; raise `JobRunning` if the last one has not ended."""
     if find_open(tx, job_row.no) is not None:
-        raise JobRunning(
-            say(
-                "jobs.running",
-                "The job {name} is already running. Wait until it has ended.",
-                name=repr(job_row.job.name),
-            )
+        text = say(
+            "jobs.running", "The job {name} is already running. Wait until it has ended.", name=repr(job_row.job.name)
         )
+        raise JobRunning(text)
     moment = to_micros(slot)
     while kind is JobRunKind.MANUAL and has_run_at(tx, job_row.no, from_micros(moment)):
         moment += 1  # a manual run has no slot of its own: any moment will do

@@ -290,15 +290,13 @@ def list_next_slots(
     slots = list(islice(iterate_slots(schedule, timezone, anchor, after), count))
     if not slots and schedule.cron is not None and count:
         expression = schedule.cron.expression
-        raise InvalidInput(
-            say(
-                "schedule.no_date",
-                "schedule: {schedule} is not valid: no such date occurs in the next 50 years. Examples: {examples}.",
-                schedule=repr(expression),
-                examples=SCHEDULE_EXAMPLES,
-            ),
-            schedule=expression,
+        text = say(
+            "schedule.no_date",
+            "schedule: {schedule} is not valid: no such date occurs in the next 50 years. Examples: {examples}.",
+            schedule=repr(expression),
+            examples=SCHEDULE_EXAMPLES,
         )
+        raise InvalidInput(text, schedule=expression)
     return slots
 
 

@@ -321,13 +321,12 @@ class Jobs(Operations[R]):
         job = job_row.job
         check_has_proposal(job)
         if asked_at is not None and job.asked_at != asked_at:
-            raise NothingToDo(
-                say(
-                    "jobs.asked_again",
-                    "The agent has changed its proposal for the job {name}. Look at it again.",
-                    name=repr(job.name),
-                )
+            text = say(
+                "jobs.asked_again",
+                "The agent has changed its proposal for the job {name}. Look at it again.",
+                name=repr(job.name),
             )
+            raise NothingToDo(text)
         if job.state is JobState.PROPOSED:
             self._editor.activate(tx, job_row, now, anchor=now)
         elif job.proposed_change is not None:

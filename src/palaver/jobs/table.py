@@ -168,15 +168,12 @@ def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
     check_name_free(tx, new_job.person_id, new_job.name)
     count = fetch_number(tx, "SELECT COUNT(*) FROM job WHERE person_id = $1 AND is_deleted = 0", new_job.person_id)
     if count >= MAX_JOBS_PER_PERSON:
-        raise LimitReached(
-            say(
-                "jobs.too_many",
-                "You already have {limit} jobs. Delete one before you add another.",
-                limit=str(MAX_JOBS_PER_PERSON),
-            ),
-            what="jobs",
-            limit=MAX_JOBS_PER_PERSON,
+        text = say(
+            "jobs.too_many",
+            "You already have {limit} jobs. Delete one before you add another.",
+            limit=str(MAX_JOBS_PER_PERSON),
         )
+        raise LimitReached(text, what="jobs", limit=MAX_JOBS_PER_PERSON)
     job_id = new_job_id()
     columns = JOB_COLUMNS.encode(
         {
@@ -203,15 +200,12 @@ def check_name_free(tx: Transaction, person_id: PersonId, name: str, *, except_n
     )
     if existing is not None:
         job_id, name = existing
-        raise JobNameTaken(
-            say(
-                "jobs.name_taken",
-                "You already have a job named {name}. Change it with `jobs edit`, or choose another name.",
-                name=repr(name),
-            ),
-            job_id=job_id,
-            name=name,
+        text = say(
+            "jobs.name_taken",
+            "You already have a job named {name}. Change it with `jobs edit`, or choose another name.",
+            name=repr(name),
         )
+        raise JobNameTaken(text, job_id=job_id, name=name)
 
 
 def update_fields(tx: Transaction, job_row: JobRow, changes: Mapping[str, object], now: int) -> JobRow:

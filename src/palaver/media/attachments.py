@@ -463,13 +463,10 @@ def find_attachments(
     """
     ids = list(dict.fromkeys([*find_attachment_ids(content), *attachment_ids]))
     if len(ids) > MAX_FILES_PER_MESSAGE:
-        raise InvalidInput(
-            say(
-                "media.too_many_files",
-                "attachments: a message can have up to {limit} files.",
-                limit=MAX_FILES_PER_MESSAGE,
-            )
+        text = say(
+            "media.too_many_files", "attachments: a message can have up to {limit} files.", limit=MAX_FILES_PER_MESSAGE
         )
+        raise InvalidInput(text)
     if ids and person_id is None:
         raise AttachmentNotFound
     return [attachments.get_visible(tx, attachment_id, person_id) for attachment_id in ids]

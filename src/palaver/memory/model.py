@@ -89,15 +89,13 @@ def clean_memory(text: str, max_chars: int = MAX_MEMORY_CHARS) -> str:
     if not clean:
         raise InvalidInput(say("memory.empty", "There is nothing to remember: the text is empty."))
     if len(clean) > max_chars:
-        raise InvalidInput(
-            say(
-                "memory.too_long",
-                "This text is too long to remember: {length} of at most {limit} characters. Shorten it.",
-                length=str(len(clean)),
-                limit=str(max_chars),
-            ),
-            characters=len(clean),
+        message = say(
+            "memory.too_long",
+            "This text is too long to remember: {length} of at most {limit} characters. Shorten it.",
+            length=str(len(clean)),
+            limit=str(max_chars),
         )
+        raise InvalidInput(message, characters=len(clean))
     return clean
 
 

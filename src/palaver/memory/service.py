@@ -100,19 +100,17 @@ class ConversationMemory(Operations[AsyncRunner]):
         if forgotten:
             return forgotten[0]
         if memories.list_matching(tx, audiences, id_or_text):
-            raise NotAllowed(
-                say(
-                    "memory.elsewhere",
-                    "This belongs to another conversation that you share with other people. Forget it there.",
-                )
+            text = say(
+                "memory.elsewhere",
+                "This belongs to another conversation that you share with other people. Forget it there.",
             )
-        raise NotFound(
-            say(
-                "memory.not_found",
-                "No memory here has this id or exactly this text: {text}.",
-                text=repr(make_excerpt(id_or_text)),
-            )
+            raise NotAllowed(text)
+        text = say(
+            "memory.not_found",
+            "No memory here has this id or exactly this text: {text}.",
+            text=repr(make_excerpt(id_or_text)),
         )
+        raise NotFound(text)
 
     def _list_audiences(self, tx: Transaction) -> Sequence[int]:
         """List the audiences whose memories may be used here; the principal must belong to the conversation's own."""

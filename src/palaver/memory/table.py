@@ -76,15 +76,12 @@ def add(tx: Transaction, audience_no: int, new: NewMemory, now: int) -> Memory:
     if existing is not None and existing not in superseded:
         raise DuplicateMemory(say("memory.exists", "Another memory already says this."), memory_id=existing.id)
     if count(tx, audience_no) - len(superseded) >= new.limit:
-        raise LimitReached(
-            say(
-                "memory.too_many",
-                "There are already {limit} memories here. Delete one before you add another.",
-                limit=str(new.limit),
-            ),
-            what="memories",
-            limit=new.limit,
+        text = say(
+            "memory.too_many",
+            "There are already {limit} memories here. Delete one before you add another.",
+            limit=str(new.limit),
         )
+        raise LimitReached(text, what="memories", limit=new.limit)
     for memory in superseded:
         tx.execute("DELETE FROM memory WHERE id = $1", memory.id)
     return _insert(tx, audience_no, new, clean, now)

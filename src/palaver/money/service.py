@@ -146,15 +146,10 @@ class BudgetOverview(Operations[R]):
             text = say("budget.no_subject", "There is no {scope} “{name}”.", scope=scope.value, name=short_name)
             raise NotFound(text, name=short_name)
         listed = ", ".join(f"{subject} ({label})" if is_job else subject for subject, label in matches)
-        raise InvalidInput(
-            say(
-                "budget.several_match",
-                "Several match “{name}”. Use an id instead: {list}.",
-                name=short_name,
-                list=listed,
-            ),
-            matches=[subject for subject, _ in matches],
+        message = say(
+            "budget.several_match", "Several match “{name}”. Use an id instead: {list}.", name=short_name, list=listed
         )
+        raise InvalidInput(message, matches=[subject for subject, _ in matches])
 
     def _let_warn_again(self, tx: Transaction, key: BudgetKey) -> None:
         starts_at, _ = get_window_bounds(key.period, self._clock.now(), self._rules.timezone)

@@ -171,13 +171,12 @@ def parse_subject(who: str) -> tuple[BudgetScope, str]:
 def _split(text: str) -> tuple[str, BudgetPeriod, str | None]:
     match = _WORDS.fullmatch(text.strip()) if len(text) <= MAX_WORDS_CHARS else None
     if match is None:
-        raise InvalidInput(
-            say(
-                "budget.whose",
-                "Whose limit, and for a day or a month? Examples: `set all month $50`, `set Ada day 200k tokens`,"
-                " `clear job news day`.",
-            )
+        message = say(
+            "budget.whose",
+            "Whose limit, and for a day or a month? Examples: `set all month $50`, `set Ada day 200k tokens`,"
+            " `clear job news day`.",
         )
+        raise InvalidInput(message)
     return match[1].strip(), BudgetPeriod(match[2].lower()), match[3]
 
 

@@ -134,12 +134,8 @@ class PushNotifier:
     async def subscribe(self, sign_in_id: str, endpoint: str, public_key: str, auth_secret: str) -> None:
         """Store the subscription of a signed-in browser. Raises InvalidInput."""
         if not self.is_enabled:
-            raise InvalidInput(
-                say(
-                    "push.disabled",
-                    "Notifications are turned off here (push.enabled in the settings).",
-                )
-            )
+            text = say("push.disabled", "Notifications are turned off here (push.enabled in the settings).")
+            raise InvalidInput(text)
         self._check_endpoint(endpoint)
         server_key = await self.get_public_key()
         from palaver.push.encryption import check_keys  # loaded with the key
@@ -194,31 +190,25 @@ class PushNotifier:
         try:
             response = await self._send(subscription, {"kind": "test"}, topic="test")
         except (InvalidInput, ConnectionLost, TimeoutError) as error:
-            raise PushFailed(
-                say(
-                    "push.service_unreachable",
-                    "The push service of this browser can't be reached: {reason}.",
-                    reason=error,
-                )
-            ) from error
+            text = say(
+                "push.service_unreachable", "The push service of this browser can't be reached: {reason}.", reason=error
+            )
+            raise PushFailed(text) from error
         if response.is_gone:
             await self._engine.arun(Write(lambda tx: push.delete_subscription(tx, subscription.id)))
-            raise PushFailed(
-                say(
-                    "push.subscription_ended",
-                    "This browser has ended its subscription. Turn notifications off and on again.",
-                )
+            text = say(
+                "push.subscription_ended",
+                "This browser has ended its subscription. Turn notifications off and on again.",
             )
+            raise PushFailed(text)
         if not response.is_ok:
-            raise PushFailed(
-                say(
-                    "push.service_answered",
-                    "The push service of this browser answered {status}: {detail}",
-                    status=str(response.status),
-                    detail=response.text or "no details",
-                ),
-                status=response.status,
+            text = say(
+                "push.service_answered",
+                "The push service of this browser answered {status}: {detail}",
+                status=str(response.status),
+                detail=response.text or "no details",
             )
+            raise PushFailed(text, status=response.status)
 
     async def _find(self, sign_in_id: str) -> PushSubscription | None:
         return await self._engine.arun(Read(lambda tx: push.find_subscription(tx, sign_in_id), is_quick=True))
