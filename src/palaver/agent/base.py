@@ -241,17 +241,10 @@ def make_fallback_notice(error: AgentError, model: str, instead_of: str) -> Noti
     """Say that another model answers, and why: with the code and the facts of the error as `failure`."""
     failure = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float)}
     facts = {"model": model, "instead_of": instead_of, "reason": str(error), "failure": failure}
-    return Notice(
-        say(
-            "answer.fallback",
-            "{reason} Using {model} instead of {instead}.",
-            reason=error,
-            model=model,
-            instead=instead_of,
-        ),
-        NoticeCode.FALLBACK_USED,
-        facts,
+    text = say(
+        "answer.fallback", "{reason} Using {model} instead of {instead}.", reason=error, model=model, instead=instead_of
     )
+    return Notice(text, NoticeCode.FALLBACK_USED, facts)
 
 
 # -- retries ------------------------------------------------------------------------------------------------

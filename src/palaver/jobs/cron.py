@@ -173,17 +173,16 @@ def _make_error(field: _Field, text: str) -> InvalidInput:
     names: str = ""
     if field.names:
         names = say("cron.or_names", " or {first} to {last}", first=field.names[0], last=field.names[-1])
-    return InvalidInput(
-        say(
-            "cron.bad_field",
-            "the {field} {text} is not valid ({low} to {high}{names})",
-            field=field.name,
-            text=repr(text),
-            low=field.low,
-            high=field.high,
-            names=names,
-        )
+    message = say(
+        "cron.bad_field",
+        "the {field} {text} is not valid ({low} to {high}{names})",
+        field=field.name,
+        text=repr(text),
+        low=field.low,
+        high=field.high,
+        names=names,
     )
+    return InvalidInput(message)
 
 
 # ---- in words ---------------------------------------------------------------------------------------------------

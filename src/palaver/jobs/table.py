@@ -126,14 +126,12 @@ def get_any(tx: Transaction, job_id: str) -> JobRow:
 
 
 def make_not_found(id_or_name: str) -> JobNotFound:
-    return JobNotFound(
-        say(
-            "jobs.not_found",
-            "Job {name} not found. It may have been deleted, or you don't have access.",
-            name=repr(id_or_name),
-        ),
-        job=id_or_name,
+    text = say(
+        "jobs.not_found",
+        "Job {name} not found. It may have been deleted, or you don't have access.",
+        name=repr(id_or_name),
     )
+    return JobNotFound(text, job=id_or_name)
 
 
 def list_owned(tx: Transaction, person_id: PersonId) -> list[JobRow]:
