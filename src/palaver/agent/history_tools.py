@@ -6,6 +6,7 @@ The caller passes a view whose queries decide what is visible; this module never
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from palaver.agent.tool_arguments import DATA_NOTICE, integer_argument, make_tool, quote_data, text_argument
@@ -51,11 +52,9 @@ def make_history_tools(
 
     async def search(arguments: SearchArguments) -> str:
         hits = await conversations.search(arguments.query, limit=arguments.limit + _MAX_NEWER_MESSAGES)
-        earlier = [hit for hit in hits if not is_question_or_newer(hit)]
+        question_seq = inf if input_seq is None else input_seq
+        earlier = [hit for hit in hits if hit.session_id != session_id or hit.seq < question_seq]
         return _format_hits(earlier, arguments.limit, session_id) + (INDEXING_NOTICE if hits.is_indexing else "")
-
-    def is_question_or_newer(hit: SearchHit) -> bool:
-        return hit.session_id == session_id and input_seq is not None and hit.seq >= input_seq
 
     async def read(arguments: ReadArguments) -> str:
         session = await conversations.find(arguments.id)

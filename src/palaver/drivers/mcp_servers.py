@@ -55,7 +55,12 @@ class McpServers:
         async with self._lock:
             for name in [name for name, connection in self._connections.items() if connection.is_broken]:
                 await self._connections.pop(name).close()
-            missing = [name for name in self._servers if name not in self._connections and self._is_due(name)]
+            latest = time.monotonic() - self._reconnect_seconds
+            missing = [
+                name
+                for name in self._servers
+                if name not in self._connections and self._failed_at.get(name, latest) <= latest
+            ]
             await asyncio.gather(*(self._connect(name) for name in missing))
         tools = mark_collisions(
             [tool for name in self._servers if name in self._connections for tool in self._connections[name].tools]
@@ -105,9 +110,6 @@ class McpServers:
         is_new = (toolset, problem) not in self._reported_problems
         self._reported_problems.add((toolset, problem))
         return is_new
-
-    def _is_due(self, name: str) -> bool:
-        return name not in self._failed_at or time.monotonic() - self._failed_at[name] >= self._reconnect_seconds
 
     async def _connect(self, name: str) -> None:
         connection = await asyncio.to_thread(_create_connection, name, self._servers[name])

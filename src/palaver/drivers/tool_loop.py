@@ -139,10 +139,6 @@ def convert_stream_event(event: ModelResponseStreamEvent) -> tuple[TextDelta | R
             return None, ""
 
 
-def estimate_request_tokens(messages: Sequence[ModelMessage]) -> int:
-    return sum(_estimate_part_tokens(part) for message in messages for part in message.parts)
-
-
 def _estimate_part_tokens(part: ModelRequestPart | ModelResponsePart) -> int:
     if isinstance(part, ToolCallPart):
         return estimate_message_tokens([{"content": f"{part.tool_name} {part.args_as_json_str()}"}])
@@ -368,8 +364,8 @@ class ToolLoop:
 
     async def _hold(self, name: ModelName) -> HeldCall:
         """Hold what the next call to a model may cost; raises `BudgetExceeded`, which no other model can help with."""
-        new_messages = self._conversation[self._estimated_count :]
-        self._input_tokens += await asyncio.to_thread(estimate_request_tokens, new_messages)
+        new_parts = [part for message in self._conversation[self._estimated_count :] for part in message.parts]
+        self._input_tokens += await asyncio.to_thread(lambda: sum(map(_estimate_part_tokens, new_parts)))
         self._estimated_count = len(self._conversation)
         call = ModelCall(
             model=str(name),

@@ -37,7 +37,6 @@ from palaver.jobs.model import (
     JobDetails,
     JobDraft,
     JobPreview,
-    JobRun,
     JobSummary,
 )
 from palaver.people import table as people
@@ -112,7 +111,11 @@ def show_history(context: CommandContext, *, job: str, everything: bool = False)
     name = _escape(details.job.name)
     if not runs:
         return CommandReply(text=say("jobs.no_runs", "**{name}** has not run yet.", name=name), data=data)
-    blocks = [_format_run(run, details.job.timezone) for run in runs]
+    blocks = []
+    for run in runs:
+        lines = ["- " + label + ": " + _escape(value) for label, value in descriptions.list_run_lines(run)]
+        slot = descriptions.format_slot(run.slot, details.job.timezone)
+        blocks.append(join_texts("\n", ["**" + slot + "**", *lines]))
     text = say(
         "jobs.runs",
         "Latest runs of **{name}** ({timezone}):\n\n{list}",
@@ -282,12 +285,6 @@ def _reply_with_job(heading: str, details: JobDetails) -> CommandReply:
 
 def _reply_briefly(text: str, details: JobDetails) -> CommandReply:
     return CommandReply(text=text, data={"job": wire.details_to_json(details)})
-
-
-def _format_run(run: JobRun, timezone: str) -> str:
-    lines = ["**" + descriptions.format_slot(run.slot, timezone) + "**"]
-    lines += ["- " + label + ": " + _escape(value) for label, value in descriptions.list_run_lines(run)]
-    return join_texts("\n", lines)
 
 
 # ---- parsing ---------------------------------------------------------------------------------------------------

@@ -77,8 +77,11 @@ def list_preview_lines(preview: JobPreview) -> list[tuple[str, str]]:
     targets = [f"{target.name} (" + target.words + ")" for target in preview.targets]
     default = " (" + say("text.default", "default") + ")"
     frequency = [] if preview.runs_per_day is None else [_describe_frequency(preview.runs_per_day)]
+    repeat: str = ""
+    if job.runs_left is not None:
+        repeat = say_count("job.runs_left", job.runs_left, ", {count} more time", ", {count} more times")
     return [
-        (say("job.runs", "Runs"), preview.words + describe_repeat(job.runs_left)),
+        (say("job.runs", "Runs"), preview.words + repeat),
         (say("job.next", "Next"), times or NO_RUN),
         *((say("job.frequency", "Runs per day"), each) for each in frequency),
         (say("job.cost", "Estimated cost"), describe_cost(preview)),
@@ -88,12 +91,6 @@ def list_preview_lines(preview: JobPreview) -> list[tuple[str, str]]:
         *list_labeled_fields(job),
         (say("job.prompt", "Prompt"), job.prompt),
     ]
-
-
-def describe_repeat(runs_left: int | None) -> str:
-    if runs_left is None:
-        return ""
-    return say_count("job.runs_left", runs_left, ", {count} more time", ", {count} more times")
 
 
 def describe_cost(preview: JobPreview) -> str:

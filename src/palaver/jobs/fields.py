@@ -151,7 +151,10 @@ class FieldChecker:
             given |= {key: _require(given.get(key), key) for key in ("prompt", "schedule")}
             given.setdefault("targets", (ORIGIN,))
             given["name"] = draft.name or make_default_name(clean_prompt(given["prompt"]))
-        values["timezone"] = self._check_timezone(draft, job)
+        if draft.timezone:
+            values["timezone"] = check_timezone(draft.timezone)
+        elif job is None:
+            values["timezone"] = get_person_timezone(self.environment, self.person)
         if "schedule" in given:
             schedule = parse_schedule(given["schedule"], timezone=values["timezone"], now=self.now)
             stored = format_schedule(schedule)
@@ -180,11 +183,6 @@ class FieldChecker:
         if name in checks:
             return checks[name](value)
         return clean_long_text(name, value, JOB_FIELDS[name].maximum) if value.strip() else None
-
-    def _check_timezone(self, draft: JobDraft, job: Job | None) -> str:
-        if draft.timezone:
-            return check_timezone(draft.timezone)
-        return get_person_timezone(self.environment, self.person) if job is None else job.timezone
 
     def _check_targets(self, targets: Iterable[str]) -> tuple[str, ...]:
         targets = tuple(targets)

@@ -96,7 +96,9 @@ class Scheduler:
             find_work = partial(self._find_work, now=to_micros(now), passed=passed)
             work = await self._engine.arun(Read(find_work, is_quick=True))
             if work.has_orphans:
-                await self._end_orphaned_runs()
+                end = partial(run_end.end_orphaned_runs, config=self._store.config, now=self._now())
+                await self._engine.arun(Write(end))
+                self._on_change()
             await self._fire(work.due, now)
             if work.can_start:
                 await self._start_runs()
@@ -195,11 +197,6 @@ class Scheduler:
         write = Write(send, read_first=lambda tx: None if job_runs.has_untold(tx) else False, is_quick=True)
         while not self._loop.is_stopping and await self._engine.arun(write):
             self._on_change()
-
-    async def _end_orphaned_runs(self) -> None:
-        end = partial(run_end.end_orphaned_runs, config=self._store.config, now=self._now())
-        await self._engine.arun(Write(end))
-        self._on_change()
 
     # -- the clock -----------------------------------------------------------------------------------------
 

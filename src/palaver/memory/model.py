@@ -176,12 +176,8 @@ def _score_match(text: str, query_words: frozenset[str], folded_query: str) -> i
     if not query_words:
         return int(folded_query in " ".join(text.split()).casefold())
     text_words = sorted(set(split_words(text)))
-    return sum(_has_word(text_words, query_word) for query_word in query_words)
-
-
-def _has_word(sorted_words: Sequence[str], query_word: str) -> bool:
-    found = _find_prefix(sorted_words, query_word)
-    return found is not None and (found == query_word or len(query_word) >= _MIN_PREFIX_CHARS)
+    found = ((word, _find_prefix(text_words, word)) for word in query_words)
+    return sum(each is not None and (each == word or len(word) >= _MIN_PREFIX_CHARS) for word, each in found)
 
 
 def _find_prefix(sorted_words: Sequence[str], prefix: str) -> str | None:

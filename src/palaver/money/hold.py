@@ -67,11 +67,14 @@ def plan_hold(
             continue
         fitting = _count_fitting_output((amounts.limit or 0) - amounts.total, unit, prompt, wanted, price)
         if fitting < shortest:
-            needed = _get_need(unit, prompt, shortest, price)
+            needed = prompt + shortest
+            if unit is BudgetUnit.USD and price is not None:
+                needed = price.compute_nanos(prompt, shortest)
             refusals.append(HoldRefused(key=key, amounts=amounts, needed=needed))
         output = min(output, fitting)
     if refusals:
-        return max(refusals, key=_rank_refusal)
+        # An unknown price first of all, then the limit that stays in the way for longest.
+        return max(refusals, key=lambda each: (each.needed is None, each.key.period is BudgetPeriod.MONTH))
     return Hold(
         max_tokens=output if limited else max_tokens,
         input_tokens=prompt,
@@ -80,12 +83,6 @@ def plan_hold(
         is_shortened=output < wanted,
         has_limits=bool(limited),
     )
-
-
-def _get_need(unit: BudgetUnit, prompt: int, output: int, price: TokenPrice | None) -> int:
-    if unit is BudgetUnit.TOKENS or price is None:
-        return prompt + output
-    return price.compute_nanos(prompt, output)
 
 
 def _count_fitting_output(room: int, unit: BudgetUnit, prompt: int, wanted: int, price: TokenPrice | None) -> int:
@@ -100,8 +97,3 @@ def _count_fitting_output(room: int, unit: BudgetUnit, prompt: int, wanted: int,
     if not price.output_usd:
         return wanted
     return int(left * 1_000_000 / (price.output_usd * NANOS_PER_DOLLAR))
-
-
-def _rank_refusal(refusal: HoldRefused) -> tuple[bool, bool]:
-    """Order refusals: an unknown price first of all, then the limit that stays in the way for longest."""
-    return refusal.needed is None, refusal.key.period is BudgetPeriod.MONTH
