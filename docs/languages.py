@@ -98,8 +98,9 @@ def iterate_declared() -> Iterator[tuple[str, str]]:
     findings = [(code.subject, code.text, code.fix) for code in FindingCode]
     names = (list_part_names(), list_choice_names())
     calendar = (cron.WEEKDAYS, cron.MONTHS, descriptions.WEEKDAYS, descriptions.MONTHS)
+    states = (descriptions.JOB_STATES, descriptions.RUN_STATES)
     forms = InstalledPlatforms({}).list_forms()
-    for declared in (list_templates(), names, calendar, COMMANDS, forms, VALUE_PROBLEMS, findings):
+    for declared in (list_templates(), names, calendar, states, COMMANDS, forms, VALUE_PROBLEMS, findings):
         yield from _find_texts(declared)
 
 

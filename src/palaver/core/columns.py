@@ -111,9 +111,12 @@ def insert_row(tx: Transaction, table: str, values: Mapping[str, object]) -> Non
     tx.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders})", *values.values())
 
 
-def update_row(tx: Transaction, table: str, key_column: str, key: object, values: Mapping[str, object]) -> None:
+def update_row(
+    tx: Transaction, table: str, key_column: str, key: object, values: Mapping[str, object], *, only: str = "TRUE"
+) -> int:
+    """Change the rows with this key, `only` those that it describes; return how many."""
     assignments = ", ".join(f"{name} = ${number}" for number, name in enumerate(values, 2))
-    tx.execute(f"UPDATE {table} SET {assignments} WHERE {key_column} = $1", key, *values.values())
+    return tx.execute(f"UPDATE {table} SET {assignments} WHERE {key_column} = $1 AND {only}", key, *values.values())
 
 
 def find_field_types(value_class: type, *types: type) -> dict[str, tuple[Any, bool]]:

@@ -74,16 +74,13 @@ def _create_last_resort(fallback_models: Sequence[str]) -> Agent | None:
     if not built_in:
         return None
     if built_in[0] != fallback_models[-1]:
-        raise ConfigError(
-            "fallback_models: "
-            + say(
-                "drivers.always_answers",
-                "{model} always answers, so the models after it would never be used. Put it last, and only"
-                " one of its kind.",
-                model=repr(built_in[0]),
-            ),
-            key="fallback_models",
+        text = say(
+            "drivers.always_answers",
+            "{model} always answers, so the models after it would never be used. Put it last, and only one of its"
+            " kind.",
+            model=repr(built_in[0]),
         )
+        raise ConfigError("fallback_models: " + text, key="fallback_models")
     kind, _, path = built_in[0].partition(":")
     if kind == local.LOCAL_MODEL:
         return _create_local_agent(built_in[0], path, key="fallback_models")
@@ -95,21 +92,15 @@ def _create_local_agent(model: str, path: str, *, key: str = "model") -> Agent:
     if not local.is_installed():
         raise _make_packages_error(key, model, local.INSTALL_COMMAND)
     if file is None:
-        raise ConfigError(
-            f"{key}: "
-            + say(
-                "drivers.model_file_required",
-                "'local' requires a model file. Set local:/path/to/model.gguf, or {advice}.",
-                advice=_INSTALL_LOCAL_MODEL,
-            ),
-            key=key,
+        text = say(
+            "drivers.model_file_required",
+            "'local' requires a model file. Set local:/path/to/model.gguf, or {advice}.",
+            advice=_INSTALL_LOCAL_MODEL,
         )
+        raise ConfigError(f"{key}: " + text, key=key)
     if not file.is_file():
-        raise ConfigError(
-            f"{key}: " + say("drivers.file_missing", "The file {file} does not exist.", file=file),
-            key=key,
-            file=str(file),
-        )
+        text = say("drivers.file_missing", "The file {file} does not exist.", file=file)
+        raise ConfigError(f"{key}: " + text, key=key, file=str(file))
     return LocalAgent(file, name=model, description=f"Local model: {file.name} (from the settings)")
 
 

@@ -37,20 +37,8 @@ _DELIVERY_WORDS: Final = {
     DeliveryState.UNCERTAIN: say("delivery.uncertain", "maybe delivered"),
     DeliveryState.FAILED: say("delivery.failed", "not delivered"),
 }
-_JOB_STATES: Final = {
-    JobState.PROPOSED: say("job.state_proposed", "proposed"),
-    JobState.ACTIVE: say("job.state_active", "active"),
-    JobState.PAUSED: say("job.state_paused", "paused"),
-    JobState.ENDED: say("job.state_ended", "ended"),
-}
-_RUN_STATES: Final = {
-    JobRunState.QUEUED: say("run.queued", "queued"),
-    JobRunState.RUNNING: say("run.running", "running"),
-    JobRunState.DONE: say("run.done", "done"),
-    JobRunState.FAILED: say("run.failed", "failed"),
-    JobRunState.MISSED: say("run.missed", "missed"),
-    JobRunState.SKIPPED: say("run.skipped", "skipped"),
-}
+JOB_STATES: Final = {state: name_text(f"job.state_{state}", str(state)) for state in JobState}
+RUN_STATES: Final = {state: name_text(f"run.{state}", str(state)) for state in JobRunState}
 WEEKDAYS: Final = tuple(
     name_text(f"weekday.{name.lower()}", name[:3]) for name in (*cron.WEEKDAYS[1:], cron.WEEKDAYS[0])
 )
@@ -119,7 +107,7 @@ def describe_state(job: Job) -> str:
     """`active`, `paused: five runs in a row failed`, `proposed: waits for your confirmation`."""
     if job.state is JobState.PROPOSED:
         return say("job.waits", "proposed: waits for your confirmation")
-    text: str = _JOB_STATES[job.state]
+    text: str = JOB_STATES[job.state]
     if job.state_reason:
         text += ": " + job.state_reason
     if job.proposed_change is not None:
@@ -135,7 +123,7 @@ def describe_last_run(last_run: LastRun | None, timezone: str) -> str:
     if last_run is None:
         return say("run.none", "not run yet")
     silent = [_RUN_RESULTS[JobResult.SILENT]] if last_run.result is JobResult.SILENT else []
-    return join_texts(", ", [_RUN_STATES[last_run.state], *silent, format_slot(last_run.slot, timezone)])
+    return join_texts(", ", [RUN_STATES[last_run.state], *silent, format_slot(last_run.slot, timezone)])
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------
@@ -143,7 +131,7 @@ def describe_last_run(last_run: LastRun | None, timezone: str) -> str:
 
 def _describe_run_state(run: JobRun) -> str:
     """Say how a run ended: `done`, `failed`, `missed (3 times)`."""
-    text: str = _RUN_STATES[run.state]
+    text: str = RUN_STATES[run.state]
     if run.slot_count > 1:
         text += say("run.times", " ({times} times)", times=str(run.slot_count))
     if run.kind is JobRunKind.MANUAL:

@@ -223,17 +223,14 @@ def end_run(
     result: JobResult | None = None,
 ) -> bool:
     """End a run; False if it has ended already."""
-    ended = tx.execute(
-        "UPDATE job_run SET state = $2, ended_at = $3, reason = $4, cause = $5, result = $6"
-        f" WHERE no = $1 AND {IS_OPEN}",
-        run_no,
-        state.value,
-        now,
-        None if reason is None else _store_reason(reason),
-        cause,
-        None if result is None else result.value,
-    )
-    return ended > 0
+    columns = {
+        "state": state.value,
+        "ended_at": now,
+        "reason": None if reason is None else _store_reason(reason),
+        "cause": cause,
+        "result": None if result is None else result.value,
+    }
+    return update_row(tx, "job_run", "no", run_no, columns, only=IS_OPEN) > 0
 
 
 def set_untold(tx: Transaction, run_nos: Sequence[int], *, is_untold: bool) -> None:
@@ -295,11 +292,8 @@ def _make_run_row(row: Row) -> RunRow:
 def set_reported_failure(tx: Transaction, lease: TurnLease, reason: str) -> None:
     """Store what the agent reported as the reason of its failure. Raises LeaseLost."""
     turn_leases.check_lease(tx, lease)
-    tx.execute(
-        "UPDATE job_run SET reported_failure = $2 WHERE turn_no = $1 AND state = 'running'",
-        lease.turn_no,
-        make_storable(reason),
-    )
+    columns = {"reported_failure": make_storable(reason)}
+    update_row(tx, "job_run", "turn_no", lease.turn_no, columns, only="state = 'running'")
 
 
 def add_refused_tool(tx: Transaction, lease: TurnLease, tool_name: str) -> None:

@@ -244,13 +244,13 @@ def set_state(
 
 
 def pause_all(tx: Transaction, person_id: PersonId, reason: str, now: int) -> None:
-    tx.execute(
-        "UPDATE job SET state = 'paused', state_reason = $2, next_slot = NULL, updated_at = $3"
-        " WHERE person_id = $1 AND state = 'active'",
-        person_id,
-        make_storable(store_text(reason)),
-        now,
-    )
+    columns = {
+        "state": "paused",
+        "state_reason": make_storable(store_text(reason)),
+        "next_slot": None,
+        "updated_at": now,
+    }
+    update_row(tx, "job", "person_id", person_id, columns, only="state = 'active'")
 
 
 def advance(tx: Transaction, job_row: JobRow, next_slot: datetime | None, now: int, *, runs_left: int | None) -> bool:
