@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from palaver.agent.tool_arguments import DATA_NOTICE, integer_argument, make_tool, quote_data, text_argument
+from palaver.agent.tool_arguments import DATA_NOTICE, define_tool, integer_argument, quote_data, text_argument
 from palaver.agent.toolsets import HISTORY_TOOLSET
 from palaver.sessions.context import quote_chat_text
 
@@ -50,36 +50,30 @@ def make_history_tools(
 ) -> tuple[Tool, ...]:
     """Make the tools of the history toolset for a question, which is message `input_seq` of the session."""
 
-    async def search(arguments: SearchArguments) -> str:
+    @define_tool(
+        "Search earlier conversations that may be shared here, newest first. Also finds messages of this conversation"
+        ' that you no longer see. A message must contain every word; "a phrase", begin* and -without work.',
+        SearchArguments,
+        toolset=HISTORY_TOOLSET,
+    )
+    async def search_conversations(arguments: SearchArguments) -> str:
         hits = await conversations.search(arguments.query, limit=arguments.limit + _MAX_NEWER_MESSAGES)
         question_seq = inf if input_seq is None else input_seq
         earlier = [hit for hit in hits if hit.session_id != session_id or hit.seq < question_seq]
         return _format_hits(earlier, arguments.limit, session_id) + (INDEXING_NOTICE if hits.is_indexing else "")
 
-    async def read(arguments: ReadArguments) -> str:
+    @define_tool(
+        "Read messages of an earlier conversation: the last ones, or those around a message.",
+        ReadArguments,
+        toolset=HISTORY_TOOLSET,
+    )
+    async def read_conversation(arguments: ReadArguments) -> str:
         session = await conversations.find(arguments.id)
         before = None if arguments.around is None else arguments.around + arguments.limit // 2 + 1
         messages = await conversations.load_messages(session.id, before=before, limit=arguments.limit)
         return _format_conversation(session, messages)
 
-    return (
-        make_tool(
-            "search_conversations",
-            "Search earlier conversations that may be shared here, newest first. Also finds messages of this"
-            " conversation that you no longer see. A message must contain every word;"
-            ' "a phrase", begin* and -without work.',
-            SearchArguments,
-            search,
-            toolset=HISTORY_TOOLSET,
-        ),
-        make_tool(
-            "read_conversation",
-            "Read messages of an earlier conversation: the last ones, or those around a message.",
-            ReadArguments,
-            read,
-            toolset=HISTORY_TOOLSET,
-        ),
-    )
+    return search_conversations, read_conversation
 
 
 # ---- results of search_conversations ---------------------------------------------------------------------------

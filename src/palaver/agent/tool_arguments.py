@@ -66,35 +66,36 @@ def texts_argument(description: str, *, max_count: int) -> Any:
     return field(default=(), metadata={_ARGUMENT: argument})
 
 
-def make_tool(
-    name: str,
+def define_tool(
     description: str,
     arguments: type[A],
-    run: Callable[[A], Awaitable[str]],
     *,
-    toolset: str,
+    toolset: str = "",
     has_side_effects: bool = False,
     sends_messages: bool = False,
-) -> Tool:
-    """Make a tool whose function takes its arguments as one value of this dataclass."""
+) -> Callable[[Callable[[A], Awaitable[str]]], Tool]:
+    """Make a tool of a function, under its name; the function takes its arguments as one value of this dataclass."""
     declared = {each.name: each.metadata[_ARGUMENT] for each in fields(arguments)}
     required = [each.name for each in fields(arguments) if each.default is MISSING]
 
-    async def run_with_values(values: Mapping[str, Any]) -> str:
-        given = Arguments(values, *declared)
-        read = {name: argument.read(given, name) for name, argument in declared.items()}
-        with translate_errors():
-            return await run(arguments(**read))
+    def make_tool(run: Callable[[A], Awaitable[str]]) -> Tool:
+        async def run_with_values(values: Mapping[str, Any]) -> str:
+            given = Arguments(values, *declared)
+            read = {name: argument.read(given, name) for name, argument in declared.items()}
+            with translate_errors():
+                return await run(arguments(**read))
 
-    return Tool(
-        name=name,
-        description=description,
-        parameters=build_schema(required, **{name: argument.schema for name, argument in declared.items()}),
-        run=run_with_values,
-        has_side_effects=has_side_effects,
-        sends_messages=sends_messages,
-        toolset=toolset,
-    )
+        return Tool(
+            name=run.__name__,
+            description=description,
+            parameters=build_schema(required, **{name: argument.schema for name, argument in declared.items()}),
+            run=run_with_values,
+            has_side_effects=has_side_effects,
+            sends_messages=sends_messages,
+            toolset=toolset,
+        )
+
+    return make_tool
 
 
 class Arguments:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from palaver.agent.tool_arguments import DATA_NOTICE, make_tool, text_argument
+from palaver.agent.tool_arguments import DATA_NOTICE, define_tool, text_argument
 from palaver.agent.toolsets import MESSAGING_TOOLSET
 from palaver.sessions.context import quote_chat_text
 
@@ -53,33 +53,28 @@ class SendArguments:
 
 
 def make_messaging_tools(messages: Messages) -> tuple[Tool, ...]:
+    @define_tool(
+        "List the chats that you can send to from here, with the targets for send_message.",
+        ListArguments,
+        toolset=MESSAGING_TOOLSET,
+    )
     async def list_chats(arguments: ListArguments) -> str:
         chats, has_more = await messages.list_chats(arguments.search)
         return _format_chats(chats, arguments.search, has_more=has_more)
 
+    @define_tool(
+        "Send a message to another chat, on behalf of the user. Use it only when the user asks for it: your answer to"
+        " this conversation is sent by itself. People there see the message as yours, and their replies reach you in"
+        " that chat.",
+        SendArguments,
+        has_side_effects=True,
+        sends_messages=True,
+        toolset=MESSAGING_TOOLSET,
+    )
     async def send_message(arguments: SendArguments) -> str:
         return await messages.send(arguments.target, arguments.text)
 
-    return (
-        make_tool(
-            "list_chats",
-            "List the chats that you can send to from here, with the targets for send_message.",
-            ListArguments,
-            list_chats,
-            toolset=MESSAGING_TOOLSET,
-        ),
-        make_tool(
-            "send_message",
-            "Send a message to another chat, on behalf of the user. Use it only when the user asks for it: your"
-            " answer to this conversation is sent by itself. People there see the message as yours, and their"
-            " replies reach you in that chat.",
-            SendArguments,
-            send_message,
-            has_side_effects=True,
-            sends_messages=True,
-            toolset=MESSAGING_TOOLSET,
-        ),
-    )
+    return list_chats, send_message
 
 
 def _format_chats(chats: Sequence[ListedChat], search: str, *, has_more: bool) -> str:

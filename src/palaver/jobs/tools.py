@@ -13,7 +13,7 @@ from palaver.agent.tool_arguments import (
     DATA_NOTICE,
     Arguments,
     build_schema,
-    make_tool,
+    define_tool,
     quote_data,
     text_argument,
     translate_errors,
@@ -41,7 +41,7 @@ _MAX_SHOWN_PROMPT_CHARS = 300
 MAX_REASON_CHARS: Final = 500
 _RECORDED = "Recorded: this run counts as failed. Stop here: call no more tools, and answer with one short sentence."
 _REQUIRED_FIELDS: Final = ("name", "prompt", "schedule")
-_JOB_FIELD = {"type": "string", "description": "the name or the id of the job"}
+_JOB_HELP: Final = "the name or the id of the job"
 
 
 def _make_schema(declared: FieldDeclaration) -> dict[str, Any]:
@@ -54,6 +54,16 @@ def _make_schema(declared: FieldDeclaration) -> dict[str, Any]:
 
 
 _FIELDS: Final = {name: _make_schema(each) for name, each in JOB_FIELDS.items() if each.agent_help is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class NoArguments:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class JobArguments:
+    job: str = text_argument(_JOB_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +84,17 @@ def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
         with translate_errors():
             return _format_proposal(await jobs.propose_change(job, _read_draft(arguments)))
 
-    async def list_jobs(values: Mapping[str, Any]) -> str:
-        Arguments(values)
-        with translate_errors():
-            return _format_jobs(await jobs.list_jobs())
+    @define_tool("List the person's jobs: schedule, state, next run.", NoArguments, toolset=SCHEDULE_TOOLSET)
+    async def list_jobs(_: NoArguments) -> str:
+        return _format_jobs(await jobs.list_jobs())
 
-    async def pause(values: Mapping[str, Any]) -> str:
-        job = Arguments(values, "job").get_text("job")
-        with translate_errors():
-            line = await jobs.pause(job)
+    @define_tool(
+        "Pause a job at once, when the person asks for it. They can resume it at any time.",
+        JobArguments,
+        toolset=SCHEDULE_TOOLSET,
+    )
+    async def pause_job(arguments: JobArguments) -> str:
+        line = await jobs.pause(arguments.job)
         return f"Paused: {_format_job(line)}\nIt runs again when the person resumes it (`/jobs resume`)."
 
     def tool(
@@ -104,15 +116,10 @@ def make_schedule_tools(jobs: ConversationJobs) -> tuple[Tool, ...]:
             "Propose a change of a job: give only what changes. The person must confirm it; until then, the job stays"
             " as it is.",
             change,
-            build_schema(["job"], job=_JOB_FIELD, **_FIELDS),
+            build_schema(["job"], job={"type": "string", "description": _JOB_HELP}, **_FIELDS),
         ),
-        tool("list_jobs", "List the person's jobs: schedule, state, next run.", list_jobs, build_schema([])),
-        tool(
-            "pause_job",
-            "Pause a job at once, when the person asks for it. They can resume it at any time.",
-            pause,
-            build_schema(["job"], job=_JOB_FIELD),
-        ),
+        list_jobs,
+        pause_job,
     )
 
 
@@ -174,18 +181,14 @@ def _format_job(line: JobSummary) -> str:
 def make_run_tools(report: Callable[[str], Awaitable[None]]) -> tuple[Tool, ...]:
     """Make the tools of one run of a job; `report` stores why it has failed."""
 
+    @define_tool(
+        "Report that this run could not do its work, for example because a tool is missing or a service did not"
+        " answer. The run then counts as failed, and its person is told. Don't use it when there is simply nothing"
+        " to report.",
+        FailureArguments,
+    )
     async def report_failure(arguments: FailureArguments) -> str:
         await report(arguments.reason[:MAX_REASON_CHARS])
         return _RECORDED
 
-    return (
-        make_tool(
-            "report_failure",
-            "Report that this run could not do its work, for example because a tool is missing or a service did not"
-            " answer. The run then counts as failed, and its person is told. Don't use it when there is simply nothing"
-            " to report.",
-            FailureArguments,
-            report_failure,
-            toolset="",
-        ),
-    )
+    return (report_failure,)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from palaver.agent.base import Tool, ToolFailed
 from palaver.agent.tool_arguments import (
     DATA_NOTICE,
+    define_tool,
     integer_argument,
-    make_tool,
     quote_data,
     text_argument,
     texts_argument,
@@ -40,7 +40,11 @@ class MemoryNotes(Protocol):
 
 
 def make_memory_tools(memories: ConversationMemory) -> tuple[Tool, ...]:
-    return make_remember_tool(memories), make_recall_tool(memories), _make_forget_tool(memories)
+    @define_tool("Delete a memory.", ForgetArguments, toolset=MEMORY_TOOLSET)
+    async def forget(arguments: ForgetArguments) -> str:
+        return f"Deleted: {format_memory(await memories.forget(arguments.what))}"
+
+    return make_remember_tool(memories), make_recall_tool(memories), forget
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,13 @@ class ForgetArguments:
 
 
 def make_remember_tool(memories: MemoryNotes) -> Tool:
+    @define_tool(
+        "Save a memory for later conversations: one fact that will still matter, in one full sentence."
+        " Use it when you are asked to remember something, and never for passwords or other secrets."
+        " If it corrects or extends memories that you know, name their ids in supersedes: it replaces them.",
+        RememberArguments,
+        toolset=MEMORY_TOOLSET,
+    )
     async def remember(arguments: RememberArguments) -> str:
         text, supersedes = arguments.text, arguments.supersedes
         conflict = await memories.find_conflict(text, supersedes)
@@ -72,18 +83,15 @@ def make_remember_tool(memories: MemoryNotes) -> Tool:
         replaced = f" (replaces {', '.join(supersedes)})" if supersedes else ""
         return f"Saved{replaced}: {format_memory(memory)}"
 
-    return make_tool(
-        "remember",
-        "Save a memory for later conversations: one fact that will still matter, in one full sentence."
-        " Use it when you are asked to remember something, and never for passwords or other secrets."
-        " If it corrects or extends memories that you know, name their ids in supersedes: it replaces them.",
-        RememberArguments,
-        remember,
-        toolset=MEMORY_TOOLSET,
-    )
+    return remember
 
 
 def make_recall_tool(memories: MemoryNotes) -> Tool:
+    @define_tool(
+        "Search the memories of earlier conversations by words; without a query, returns the newest.",
+        RecallArguments,
+        toolset=MEMORY_TOOLSET,
+    )
     async def recall(arguments: RecallArguments) -> str:
         found = await memories.recall(arguments.query, limit=arguments.limit)
         if not found and arguments.query:
@@ -92,20 +100,7 @@ def make_recall_tool(memories: MemoryNotes) -> Tool:
             return "There are no memories yet."
         return "\n".join([f"{len(found)} found. {DATA_NOTICE}", *(f"- {format_memory(memory)}" for memory in found)])
 
-    return make_tool(
-        "recall",
-        "Search the memories of earlier conversations by words; without a query, returns the newest.",
-        RecallArguments,
-        recall,
-        toolset=MEMORY_TOOLSET,
-    )
-
-
-def _make_forget_tool(memories: ConversationMemory) -> Tool:
-    async def forget(arguments: ForgetArguments) -> str:
-        return f"Deleted: {format_memory(await memories.forget(arguments.what))}"
-
-    return make_tool("forget", "Delete a memory.", ForgetArguments, forget, toolset=MEMORY_TOOLSET)
+    return recall
 
 
 def format_memory(memory: Memory) -> str:

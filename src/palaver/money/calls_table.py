@@ -10,11 +10,11 @@ import json
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import is_owner_dead
-from palaver.core.columns import insert_row
+from palaver.core.columns import Columns, insert_row
 from palaver.core.engines.base import Row, Transaction, build_placeholders
 from palaver.money import windows_table as budget_windows
 from palaver.money.table import WindowTotals
@@ -54,13 +54,13 @@ class CallRow:
     created_at: int
 
 
-_NAMES = CallRow.__slots__  # of the columns, too
-_COLUMNS = ", ".join(_NAMES)
+_CALL_COLUMNS = Columns(CallRow, without=("windows", "usage"))
+_COLUMNS = f"{_CALL_COLUMNS.format_select()}, windows, usage"
 
 
 def insert(tx: Transaction, row: CallRow) -> None:
-    stored = {"purpose": row.purpose.value, "windows": json.dumps(row.windows), "usage": None}
-    insert_row(tx, "model_call", {name: getattr(row, name) for name in _NAMES} | stored)
+    columns = _CALL_COLUMNS.encode({column.name: getattr(row, column.name) for column in _CALL_COLUMNS.columns})
+    insert_row(tx, "model_call", columns | {"windows": json.dumps(row.windows)})
 
 
 def set_usage(tx: Transaction, call_id: str, usage: TurnUsage) -> CallRow | None:
@@ -126,11 +126,9 @@ def _parse_windows(text: str) -> tuple[WindowId, ...]:
 
 
 def _call_from_row(row: Row) -> CallRow:
-    values: dict[str, Any] = dict(zip(_NAMES, row, strict=False))
-    values["purpose"] = CallPurpose(values["purpose"])
-    values["windows"] = _parse_windows(values["windows"])
-    values["usage"] = values["usage"] and TurnUsage.from_dict(json.loads(values["usage"]))
-    return CallRow(**values)
+    windows, usage = row[len(_CALL_COLUMNS) :][:2]
+    used = usage and TurnUsage.from_dict(json.loads(usage))
+    return _CALL_COLUMNS.decode(row, windows=_parse_windows(windows), usage=used)
 
 
 # ---- recording usage --------------------------------------------------------------------------------------------

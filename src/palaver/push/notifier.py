@@ -80,10 +80,6 @@ class PushResponse:
     def is_gone(self) -> bool:
         return self.status in _GONE
 
-    @property
-    def can_retry(self) -> bool:
-        return self.status in _TRY_AGAIN or self.status >= 500
-
 
 class PushNotifier:
     """The subscriptions and notifications of one store."""
@@ -322,7 +318,8 @@ class PushNotifier:
 
     def _compute_retry(self, due: DuePush, response: PushResponse) -> int | None:
         """Return when to try again; None if it was sent, or another attempt would not help."""
-        if response.is_ok or not response.can_retry or due.attempts >= MAX_ATTEMPTS:
+        can_retry = response.status in _TRY_AGAIN or response.status >= 500
+        if not can_retry or due.attempts >= MAX_ATTEMPTS:
             return None
         wait = min(FIRST_RETRY * 2 ** (due.attempts - 1), MAX_RETRY)
         if response.retry_after_seconds is not None:

@@ -46,6 +46,15 @@ class WaitingPush:
     endpoint: str = field(repr=False)
 
 
+_DUE_COLUMNS = Columns(
+    DuePush,
+    without=("is_needed", "subscription"),
+    session_no="x.no",
+    session_id="x.id",
+    person_id="i.person_id",
+)
+
+
 # -- browsers ------------------------------------------------------------------------------------------------
 
 
@@ -169,8 +178,8 @@ def claim(tx: Transaction, numbers: Sequence[int], now: int, taken_until: int) -
     for (no,) in free:
         tx.execute("UPDATE push_message SET attempts = attempts + 1, due_at = $2 WHERE no = $1", no, taken_until)
         row = tx.fetch_one(
-            f"SELECT {_SUBSCRIPTION_COLUMNS.format_select('s')}, m.no, m.attempts, m.created_at, m.seq, x.no, x.id,"
-            " i.person_id, COALESCE(r.read_seq, 0), i.created_at, i.last_seen_at FROM push_message m"
+            f"SELECT {_DUE_COLUMNS.format_select('m')}, {_SUBSCRIPTION_COLUMNS.format_select('s')},"
+            " COALESCE(r.read_seq, 0) < m.seq, i.created_at, i.last_seen_at FROM push_message m"
             " JOIN push_subscription s ON s.id = m.subscription_id JOIN sign_in i ON i.id = s.sign_in_id"
             " JOIN session x ON x.no = m.session_no"
             " LEFT JOIN read_mark r ON r.session_no = m.session_no AND r.person_id = i.person_id WHERE m.no = $1",
@@ -182,19 +191,10 @@ def claim(tx: Transaction, numbers: Sequence[int], now: int, taken_until: int) -
 
 
 def _push_from_row(row: Row, now: int) -> DuePush:
-    further = row[len(_SUBSCRIPTION_COLUMNS) :]
-    no, attempts, created_at, seq, session_no, session_id, person_id, read_seq, signed_in_at, seen_at = further
-    return DuePush(
-        no=no,
-        attempts=attempts,
-        created_at=created_at,
-        seq=seq,
-        session_no=session_no,
-        session_id=session_id,
-        person_id=person_id,
-        is_needed=read_seq < seq and accounts.is_sign_in_open(signed_in_at, seen_at, now),
-        subscription=_SUBSCRIPTION_COLUMNS.decode(row),
-    )
+    *_, is_unread, signed_in_at, seen_at = row
+    is_needed = bool(is_unread) and accounts.is_sign_in_open(signed_in_at, seen_at, now)
+    subscription = _SUBSCRIPTION_COLUMNS.decode(row[len(_DUE_COLUMNS) :])
+    return _DUE_COLUMNS.decode(row, is_needed=is_needed, subscription=subscription)
 
 
 def find_next_due(tx: Transaction, server_key: str) -> int | None:

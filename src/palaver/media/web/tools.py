@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from palaver.agent.base import Tool, ToolFailed
-from palaver.agent.tool_arguments import integer_argument, make_tool, quote_data, text_argument
+from palaver.agent.tool_arguments import define_tool, integer_argument, quote_data, text_argument
 from palaver.agent.toolsets import WEB_TOOLSET
 from palaver.core.errors import ConnectionLost, InvalidInput
 
@@ -71,6 +71,12 @@ class SearchArguments:
 def make_web_tools(web: WebAccess, person: str) -> tuple[Tool, ...]:
     """Make the tools of the web toolset for a person; without a search provider, there is no search."""
 
+    @define_tool(
+        "Read a web page or a document (PDF, Word, Excel) on the web as text. Long pages come in parts: call it"
+        " again with the offset that the result names. Never put private information of people into an address.",
+        FetchArguments,
+        toolset=WEB_TOOLSET,
+    )
     async def fetch_page(arguments: FetchArguments) -> str:
         try:
             page = await web.fetch_page(arguments.url, person=person)
@@ -78,6 +84,12 @@ def make_web_tools(web: WebAccess, person: str) -> tuple[Tool, ...]:
             raise ToolFailed(f"This page can't be read: {str(error).rstrip('.')}.") from None
         return _format_page(page, arguments.offset)
 
+    @define_tool(
+        "Search the web. Returns titles, addresses and a few words of each result; read a page with fetch_page."
+        " Never put private information of people into a query.",
+        SearchArguments,
+        toolset=WEB_TOOLSET,
+    )
     async def search_web(arguments: SearchArguments) -> str:
         try:
             results = await web.search(arguments.query[:MAX_QUERY_CHARS], arguments.limit, person=person)
@@ -85,23 +97,7 @@ def make_web_tools(web: WebAccess, person: str) -> tuple[Tool, ...]:
             raise ToolFailed(str(error)) from None
         return _format_results(results)
 
-    fetch_tool = make_tool(
-        "fetch_page",
-        "Read a web page or a document (PDF, Word, Excel) on the web as text. Long pages come in parts: call it"
-        " again with the offset that the result names. Never put private information of people into an address.",
-        FetchArguments,
-        fetch_page,
-        toolset=WEB_TOOLSET,
-    )
-    search_tool = make_tool(
-        "search_web",
-        "Search the web. Returns titles, addresses and a few words of each result; read a page with fetch_page."
-        " Never put private information of people into a query.",
-        SearchArguments,
-        search_web,
-        toolset=WEB_TOOLSET,
-    )
-    return (fetch_tool, search_tool) if web.can_search else (fetch_tool,)
+    return (fetch_page, search_web) if web.can_search else (fetch_page,)
 
 
 def _format_page(page: WebPage, offset: int) -> str:
