@@ -7,7 +7,7 @@ decides about retries.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
@@ -80,10 +80,14 @@ class ModelClients:
     def _get_http_client(self, name: str, provider: Provider) -> httpx2.AsyncClient:
         if name not in self._http_clients:
             timeout = httpx2.Timeout(self._timeouts.read_seconds, connect=self._timeouts.connect_seconds)
-            is_local = provider.base_url is not None and is_loopback_url(provider.base_url)
-            # trust_env would send requests to this machine through a proxy.
-            self._http_clients[name] = httpx2.AsyncClient(timeout=timeout, trust_env=not is_local)
+            self._http_clients[name] = make_http_client(provider, timeout)
         return self._http_clients[name]
+
+
+def make_http_client(provider: Provider, timeout: httpx2.Timeout, **options: Any) -> httpx2.AsyncClient:
+    is_local = provider.base_url is not None and is_loopback_url(provider.base_url)
+    # trust_env would send requests to this machine through a proxy.
+    return httpx2.AsyncClient(timeout=timeout, trust_env=not is_local, **options)
 
 
 def _create_openai_provider(

@@ -13,13 +13,13 @@ from palaver.agent.base import CallMeter, HeldCall, ModelCall
 from palaver.config.budget_rules import MIN_MAX_TOKENS
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable
 from palaver.core.text import make_storable
+from palaver.drivers.model_clients import make_http_client
 from palaver.drivers.providers import (
     ModelName,
     ModelPrices,
     explain_api_key,
     explain_invalid_address,
     get_provider_title,
-    is_loopback_url,
     quote_provider,
 )
 from palaver.sessions.speech import (
@@ -150,13 +150,8 @@ class ProviderSpeech:
     def _get_client(self) -> httpx2.AsyncClient:
         if self._client is None:
             timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-            base_url = self._provider.base_url
             headers = {"Authorization": f"Bearer {self._provider.api_key}"} if self._provider.api_key else {}
-            is_local = base_url is not None and is_loopback_url(base_url)
-            # trust_env would send requests to this machine through a proxy.
-            self._client = httpx2.AsyncClient(
-                timeout=timeout, headers=headers, trust_env=not is_local, follow_redirects=False
-            )
+            self._client = make_http_client(self._provider, timeout, headers=headers)
         return self._client
 
     def _make_usage(self, tokens: tuple[int, int]) -> TurnUsage:

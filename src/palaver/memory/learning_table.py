@@ -7,8 +7,7 @@ Always true: a row goes forward only, so it never runs twice; two rows of a sess
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from palaver.core.background import is_owner_dead
 from palaver.core.engines.base import Transaction, fetch_number, fetch_value
@@ -21,8 +20,7 @@ _FORGOTTEN_ERROR = "A memory from this conversation was forgotten."
 KEEP_MICROS = 30 * 24 * 3600 * 1_000_000  # earlier memory turns of a session, after they have ended
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryTurn:
+class MemoryTurn(NamedTuple):
     """A memory turn that a process has claimed."""
 
     session_no: int
@@ -119,25 +117,15 @@ def has_queued(tx: Transaction) -> bool:
 
 def claim_next(tx: Transaction, owner: str, until: int) -> MemoryTurn | None:
     """Claim the oldest memory turn that waits; None if there is none, or another process was faster."""
-    found = tx.fetch_one(
-        "SELECT session_no, up_to_seq FROM memory_turn WHERE ended_at IS NULL AND state = 'queued'"
-        " ORDER BY created_at, session_no LIMIT 1"
-    )
-    if found is None:
-        return None
-    session_no, up_to_seq = found
-    person_id: str | None = fetch_value(
-        tx,
-        "UPDATE memory_turn SET state = 'running', lease_owner = $3, lease_until = $4"
-        " WHERE session_no = $1 AND up_to_seq = $2 AND state = 'queued' RETURNING person_id",
-        session_no,
-        up_to_seq,
+    row = tx.fetch_one(
+        "UPDATE memory_turn SET state = 'running', lease_owner = $1, lease_until = $2 WHERE state = 'queued'"
+        " AND (session_no, up_to_seq) = (SELECT session_no, up_to_seq FROM memory_turn WHERE ended_at IS NULL"
+        " AND state = 'queued' ORDER BY created_at, session_no LIMIT 1)"
+        " RETURNING session_no, up_to_seq, person_id, lease_owner",
         owner,
         until,
     )
-    if person_id is None:
-        return None
-    return MemoryTurn(session_no=session_no, up_to_seq=up_to_seq, person_id=PersonId(person_id), owner=owner)
+    return None if row is None else MemoryTurn(*row)
 
 
 def end(tx: Transaction, turn: MemoryTurn, error: str | None, now: int) -> bool:
@@ -162,11 +150,8 @@ def list_orphans(tx: Transaction, now: int) -> list[MemoryTurn]:
         "SELECT session_no, up_to_seq, person_id, lease_owner, lease_until FROM memory_turn"
         " WHERE ended_at IS NULL AND state = 'running' ORDER BY created_at"
     )
-    return [
-        MemoryTurn(session_no=session_no, up_to_seq=up_to_seq, person_id=PersonId(person_id), owner=owner)
-        for session_no, up_to_seq, person_id, owner, until in rows
-        if until <= now or is_owner_dead(owner)
-    ]
+    turns = [(MemoryTurn(*turn), until) for *turn, until in rows]
+    return [turn for turn, until in turns if until <= now or is_owner_dead(turn.owner)]
 
 
 PERSON_DATA: Final = (
