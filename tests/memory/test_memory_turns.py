@@ -484,8 +484,8 @@ async def test_what_a_lost_process_was_running_fails_when_its_lease_is_over(
         turn = memory_turns.claim_next(tx, "elsewhere/1/2/x", 100)
         assert turn is not None
         assert memory_turns.claim_next(tx, "other/1/2/x", 100) is None
-        assert memory_turns.list_orphans(tx, 99) == []
-        assert memory_turns.list_orphans(tx, 100) == [turn]
+        assert memory_turns.list_orphans(tx, 99, lambda _owner: False) == []
+        assert memory_turns.list_orphans(tx, 100, lambda _owner: False) == [turn]
         assert memory_turns.end(tx, turn, "lost", 100)
         assert not memory_turns.end(tx, turn, None, 101)  # it comes back too late
 

@@ -7,13 +7,15 @@ Always true: a row goes forward only, so it never runs twice; two rows of a sess
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.core.background import is_owner_dead
 from palaver.core.engines.base import Transaction, fetch_number, fetch_value
 from palaver.core.ids import PersonId
 from palaver.memory.model import MemoryTurnKind
 from palaver.people.person_data import EraseAt, Follows, PersonColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MAX_AUTHORS = 20
 _FORGOTTEN_ERROR = "A memory from this conversation was forgotten."
@@ -144,7 +146,7 @@ def end(tx: Transaction, turn: MemoryTurn, error: str | None, now: int) -> bool:
     )
 
 
-def list_orphans(tx: Transaction, now: int) -> list[MemoryTurn]:
+def list_orphans(tx: Transaction, now: int, is_owner_dead: Callable[[str], bool]) -> list[MemoryTurn]:
     """List the memory turns of dead processes; none of them runs again."""
     rows = tx.fetch_all(
         "SELECT session_no, up_to_seq, person_id, lease_owner, lease_until FROM memory_turn"

@@ -28,7 +28,6 @@ class DuePush:
 
     no: int
     attempts: int  # with this one
-    created_at: int
     seq: int
     session_no: int
     session_id: SessionId

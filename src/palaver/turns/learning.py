@@ -19,7 +19,7 @@ from palaver.agent.base import AgentRequest, ToolCall, UsageReport
 from palaver.agent.tool_arguments import limit_results
 from palaver.agent.toolsets import MEMORY_TOOLSET
 from palaver.config.budget_rules import CallPurpose
-from palaver.core.background import PollLoop, create_lease_owner
+from palaver.core.background import PollLoop, create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
@@ -296,9 +296,10 @@ class MemoryTurnRunner:
         failed = await self._engine.arun(
             Write(
                 lambda tx: sum(
-                    memory_turns.end(tx, orphan, CRASHED_ERROR, now) for orphan in memory_turns.list_orphans(tx, now)
+                    memory_turns.end(tx, orphan, CRASHED_ERROR, now)
+                    for orphan in memory_turns.list_orphans(tx, now, is_owner_dead)
                 ),
-                read_first=lambda tx: None if memory_turns.list_orphans(tx, now) else 0,
+                read_first=lambda tx: None if memory_turns.list_orphans(tx, now, is_owner_dead) else 0,
                 is_quick=True,
             )
         )
