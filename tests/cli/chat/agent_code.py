@@ -58,8 +58,8 @@ main()
 """
 PROVIDER_AGENT_CODE = """
 from palaver.drivers import demo
-make_usage = demo.TurnUsage  # as providers report it: the model without the provider
-demo.TurnUsage = lambda **fields: make_usage(**{**fields, "model": "fast", "provider": "workshop"})
+make_usage = demo.make_free_usage  # as providers report it: the model without the provider
+demo.make_free_usage = lambda model, provider, *tokens: make_usage("fast", "workshop", *tokens)
 demo.DemoAgent.model = property(lambda self: "workshop:fast", lambda self, _: None)  # as the settings name it
 from palaver.cli import main
 main()
