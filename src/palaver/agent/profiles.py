@@ -65,21 +65,16 @@ def apply_choices(
         try:
             check_model(profile.model)
         except InvalidInput as error:
-            notices.append(
-                Notice(
-                    say(
-                        "choice.no_profile_model",
-                        "The model of the profile “{profile}” can't be used, so the default is used. {error}",
-                        profile=settings.profile,
-                        error=error,
-                    )
-                )
+            text = say(
+                "choice.no_profile_model",
+                "The model of the profile “{profile}” can't be used, so the default is used. {error}",
+                profile=settings.profile,
+                error=error,
             )
+            notices.append(Notice(text))
         else:
-            if is_model_allowed(profile.model):
-                model = profile.model
-            else:
-                notices.append(_describe_not_allowed(profile.model))
+            model = profile.model if is_model_allowed(profile.model) else None
+            notices += [_describe_not_allowed(profile.model)] if model is None else []
     return TurnChoices(
         model=model,
         instructions=profile.instructions or agent_profile.instructions or "",

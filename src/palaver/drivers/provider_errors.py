@@ -83,19 +83,14 @@ class Failure:
 def classify_error(error: BaseException, name: ModelName, provider: Provider) -> Failure:
     """Find out what an exception from a provider's client means."""
     failure = _classify(error, name, provider)
-    failure.error.facts.update(_build_facts(error, name, provider))
+    title = get_provider_title(name.provider)
+    failure.error.facts.update(model=str(name), provider=name.provider, provider_title=title)
+    if isinstance(error, ModelHTTPError):
+        failure.error.facts["status"] = error.status_code
+    if detail := _quote_error(error, provider, _MAX_DETAIL_CHARS):
+        failure.error.facts["detail"] = detail
     shows_key = provider.api_key is not None and provider.api_key in f"{error} {_get_body_text(error)}"
     return replace(failure, cause=None if shows_key else error)
-
-
-def _build_facts(error: BaseException, name: ModelName, provider: Provider) -> dict[str, object]:
-    title = get_provider_title(name.provider)
-    facts: dict[str, object] = {"model": str(name), "provider": name.provider, "provider_title": title}
-    if isinstance(error, ModelHTTPError):
-        facts["status"] = error.status_code
-    if detail := _quote_error(error, provider, _MAX_DETAIL_CHARS):
-        facts["detail"] = detail
-    return facts
 
 
 def _classify(error: BaseException, name: ModelName, provider: Provider) -> Failure:

@@ -173,16 +173,8 @@ def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
         )
         raise LimitReached(text, what="jobs", limit=MAX_JOBS_PER_PERSON)
     job_id = new_job_id()
-    columns = JOB_COLUMNS.encode(
-        {
-            "id": job_id,
-            "person_id": new_job.person_id,
-            "origin": new_job.origin,
-            "state": new_job.state,
-            "next_slot": new_job.next_slot,
-            **new_job.list_fields(),
-        }
-    )
+    given = {name: getattr(new_job, name) for name in ("person_id", "origin", "state", "next_slot")}
+    columns = JOB_COLUMNS.encode({"id": job_id, **given, **new_job.list_fields()})
     columns |= {"name_key": make_name_key(new_job.name), "origin_session_no": new_job.origin_session_no}
     insert_row(tx, "job", {**columns, "created_at": now, "updated_at": now})
     return get_any(tx, job_id)

@@ -25,6 +25,7 @@ from palaver.memory.service import MemoryOperations
 
 if TYPE_CHECKING:
     from palaver.commands.context import CommandContext
+    from palaver.core.operation import TransactionRunner
 
 MAX_LISTED_MEMORIES = 20
 _MAX_LISTED_CHARS = 300  # of one memory
@@ -40,8 +41,7 @@ _ORIGINS = {
 
 @read_action("memory")
 def list_memories(context: CommandContext, *, query: str = "") -> CommandReply:
-    _require_readers(context)
-    page = context.view.part(MemoryOperations).list(query, limit=MAX_LISTED_MEMORIES)
+    page = _open_memories(context).list(query, limit=MAX_LISTED_MEMORIES)
     data = {"memories": [_build_memory_data(entry) for entry in page], "learn": context.rules.memory.learn}
     if not page:
         found = say("memory.none", "There are no memories yet.")
@@ -62,9 +62,8 @@ def list_memories(context: CommandContext, *, query: str = "") -> CommandReply:
 
 @write_action("memory")
 def add_memory(context: CommandContext, *, text: str) -> CommandReply:
-    _require_readers(context)
     session_id = None if context.session_row is None else context.session_row.session.id
-    entry = context.view.part(MemoryOperations).remember(text, session_id=session_id)
+    entry = _open_memories(context).remember(text, session_id=session_id)
     text, memory_id = _quote(entry), format_code(entry.memory.id)
     reply = say("memory.saved", "Saved only for you: {text} ({id}).", text=text, id=memory_id)
     if entry.shared:
@@ -74,24 +73,23 @@ def add_memory(context: CommandContext, *, text: str) -> CommandReply:
 
 @write_action("memory")
 def edit_memory(context: CommandContext, *, memory_id: str, text: str) -> CommandReply:
-    _require_readers(context)
-    entry = context.view.part(MemoryOperations).update(memory_id, text)
+    entry = _open_memories(context).update(memory_id, text)
     reply = say("memory.changed", "Changed to: {text}.", text=_quote(entry))
     return CommandReply(text=reply, data={"memory": _build_memory_data(entry)})
 
 
 @write_action("memory")
 def forget_memory(context: CommandContext, *, memory_id: str) -> CommandReply:
-    _require_readers(context)
-    entry = context.view.part(MemoryOperations).forget(memory_id)
+    entry = _open_memories(context).forget(memory_id)
     reply = say("memory.forgotten", "Forgotten: {text}.", text=_quote(entry))
     return CommandReply(text=reply, data={"memory": _build_memory_data(entry)})
 
 
-def _require_readers(context: CommandContext) -> None:
-    """Refuse where people read the reply who may not know the memories."""
+def _open_memories(context: CommandContext) -> MemoryOperations[TransactionRunner]:
+    """Return the memories of the person; refuse where people read the reply who may not know them."""
     if context.scope.is_personal_lane_in_group:
         raise make_public_chat_error("memory")
+    return context.view.part(MemoryOperations)
 
 
 def _format_entry(context: CommandContext, entry: MemoryEntry) -> str:

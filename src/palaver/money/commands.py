@@ -52,7 +52,6 @@ _WHO = say(
 
 @read_action("budget")
 def show_budgets(context: CommandContext) -> CommandReply:
-    check_private_chat(context, "budget")
     budgets = _open_overview(context).list_own(context.principal, profile=read_settings(context).profile)
     lines: list[str] = [
         "**" + heading + "**\n" + join_texts("\n", each) for heading, each in _group_by_subject(budgets.statuses)
@@ -103,7 +102,6 @@ def set_limit(
     context: CommandContext, *, who: str, period: BudgetPeriod, amounts: Mapping[BudgetUnit, int | None]
 ) -> CommandReply:
     """Set the limits of a window in these units; None means no limit."""
-    check_private_chat(context, "budget")
     overview = _open_overview(context)
     status = overview.set_limits(context.principal, _find_key(overview, context, who, period), amounts)
     text = say("budget.limit_set", "Limit set.") + " " + _format_line(status)
@@ -113,7 +111,6 @@ def set_limit(
 @write_action("budget")
 def clear_limit(context: CommandContext, *, who: str, period: BudgetPeriod) -> CommandReply:
     """Remove what owners have set for a window, so that the server settings apply again."""
-    check_private_chat(context, "budget")
     overview = _open_overview(context)
     key = _find_key(overview, context, who, period)
     has_changed = overview.clear_limits(context.principal, key)
@@ -129,6 +126,7 @@ def _format_line(status: BudgetStatus) -> str:
 
 
 def _open_overview(context: CommandContext) -> BudgetOverview[TransactionRunner]:
+    check_private_chat(context, "budget")
     profiles = context.profile.profiles.keys()
     return BudgetOverview(TransactionRunner(context.tx), context.rules.budgets, context.scope.clock, profiles)
 
