@@ -83,12 +83,10 @@ def parse_schedule(text: str, *, timezone: str, now: datetime) -> Schedule:
     except InvalidInput as error:
         raise _make_error(text, error.text if " " in clean else _UNKNOWN_FORM) from None
     if timedelta(minutes=find_smallest_gap(fields)) < MIN_INTERVAL:
-        raise _make_error(
-            text,
-            say(
-                "schedule.too_often", "runs must be at least {duration} apart", duration=_format_duration(MIN_INTERVAL)
-            ),
+        problem = say(
+            "schedule.too_often", "runs must be at least {duration} apart", duration=_format_duration(MIN_INTERVAL)
         )
+        raise _make_error(text, problem)
     return Schedule(cron=fields)
 
 
@@ -120,25 +118,19 @@ def load_zone(timezone: str) -> ZoneInfo:
 def _parse_interval(text: str, interval: str) -> timedelta:
     duration = _DURATION.fullmatch(interval.lower())
     if duration is None:
-        raise _make_error(
-            text,
-            say(
-                "schedule.bad_interval",
-                '"every" is followed by a number and m, h or d; other times are written in cron',
-            ),
+        problem = say(
+            "schedule.bad_interval", '"every" is followed by a number and m, h or d; other times are written in cron'
         )
+        raise _make_error(text, problem)
     every = _read_duration(duration)
     if not MIN_INTERVAL <= every <= MAX_INTERVAL:
-        longest = _format_duration(MAX_INTERVAL)
-        raise _make_error(
-            text,
-            say(
-                "schedule.interval_limits",
-                "runs must be at least {shortest} and at most {longest} apart",
-                shortest=_format_duration(MIN_INTERVAL),
-                longest=longest,
-            ),
+        problem = say(
+            "schedule.interval_limits",
+            "runs must be at least {shortest} and at most {longest} apart",
+            shortest=_format_duration(MIN_INTERVAL),
+            longest=_format_duration(MAX_INTERVAL),
         )
+        raise _make_error(text, problem)
     return every
 
 
@@ -149,14 +141,10 @@ def _read_duration(match: re.Match[str]) -> timedelta:
 def _parse_wall_time(text: str, clean: str, zone: ZoneInfo) -> datetime:
     match = _WALL_TIME.fullmatch(clean)
     if match is None:
-        raise _make_error(
-            text,
-            say(
-                "schedule.bad_time",
-                "write the time as 2026-12-24 18:00; the time zone is {timezone}",
-                timezone=zone.key,
-            ),
+        problem = say(
+            "schedule.bad_time", "write the time as 2026-12-24 18:00; the time zone is {timezone}", timezone=zone.key
         )
+        raise _make_error(text, problem)
     try:
         wall_time = datetime.fromisoformat(f"{match[1]}T{match[2]}")
         return resolve_wall_time(wall_time, zone)
