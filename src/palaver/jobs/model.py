@@ -271,8 +271,6 @@ def list_labeled_fields(job: JobFields) -> list[tuple[str, str]]:
 
 
 class CostBasis(StrEnum):
-    """The basis of an estimated cost."""
-
     RUNS = "runs"  # the average of its last runs
     ESTIMATE = "estimate"  # the length of its prompt, and an answer of typical length
     UNKNOWN = "unknown"  # the price of the model is not known

@@ -45,8 +45,6 @@ _MIN_PREFIX_CHARS = 3  # `cat` finds cats, but `a` does not find everything
 
 
 class MemoryOrigin(StrEnum):
-    """The origin of a memory."""
-
     PERSON = "person"  # a person wrote or edited it
     AGENT = "agent"  # the agent saved it during a conversation
     LEARNED = "learned"  # the agent learned it from a conversation that had ended or was compacted
