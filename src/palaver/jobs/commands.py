@@ -320,10 +320,10 @@ def _split_name(text: str) -> tuple[str | None, str]:
 
 def _parse_add(text: str) -> CommandCall:
     name, rest = _split_name(text)
-    separator = _SCHEDULE_END.search(rest)
-    if separator is None or not rest[separator.end() :].strip() or not rest[: separator.start()].strip():
+    schedule, *prompt = _SCHEDULE_END.split(rest, 1)
+    if not schedule.strip() or not (prompt and prompt[0].strip()):
         raise BadArguments(_ADD_USAGE)
-    return add_job.call(schedule=rest[: separator.start()], prompt=rest[separator.end() :].strip(), name=name)
+    return add_job.call(schedule=schedule, prompt=prompt[0].strip(), name=name)
 
 
 def _parse_edit(text: str) -> CommandCall:

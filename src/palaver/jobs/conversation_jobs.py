@@ -5,9 +5,8 @@ Where other people read the answers, only the jobs that were made in that chat e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from palaver.agent.toolsets import is_personal_lane_in_group
 from palaver.core.clock import Clock, to_micros
@@ -26,6 +25,8 @@ from palaver.sessions.delivery import Address
 from palaver.sessions.target_resolution import hide_chat_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from palaver.jobs.model import JobDetails, JobDraft, JobProposal, JobSummary
     from palaver.people.model import Principal
     from palaver.sessions.table import SessionRow
@@ -110,6 +111,3 @@ class ConversationJobs:
         if person_row is None:
             raise NotFound("This account is closed.")
         return replace(build_person_source(person_row.person), chat_id=session.id)  # asked on the page
-
-
-MakeConversationJobs: TypeAlias = Callable[["Principal", "SessionRow", "TurnLease | None"], ConversationJobs]

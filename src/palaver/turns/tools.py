@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from palaver.config.agent_rules import TurnRules
-    from palaver.jobs.conversation_jobs import MakeConversationJobs
+    from palaver.jobs.conversation_jobs import ConversationJobs
     from palaver.jobs.table import JobRow
     from palaver.people.model import Principal
     from palaver.sessions.store import SessionStore
@@ -89,7 +89,7 @@ class Toolbox:
     engine: Engine
     clock: Clock
     rules: TurnRules
-    make_jobs: MakeConversationJobs | None = None
+    make_jobs: Callable[[Principal, SessionRow, TurnLease | None], ConversationJobs] | None = None
     make_messages: Callable[..., messaging.Messages] | None = None
     web_access: web.WebAccess | None = None
 
