@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros, to_micros
-from palaver.core.columns import Columns, insert_row
+from palaver.core.columns import Columns, insert_row, update_row
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import DuplicateMemory, InvalidInput, LimitReached, NotFound
 from palaver.core.ids import MemoryId, PersonId, SessionId, new_memory_id
@@ -75,7 +75,8 @@ def add(tx: Transaction, audience_no: int, new: NewMemory, now: int) -> Memory:
         return existing
     if existing is not None and existing not in superseded:
         raise DuplicateMemory(say("memory.exists", "Another memory already says this."), memory_id=existing.id)
-    if count(tx, audience_no) - len(superseded) >= new.limit:
+    count = fetch_number(tx, "SELECT COUNT(*) FROM memory WHERE audience_no = $1", audience_no)
+    if count - len(superseded) >= new.limit:
         text = say(
             "memory.too_many",
             "There are already {limit} memories here. Delete one before you add another.",
@@ -104,10 +105,6 @@ def _insert(tx: Transaction, audience_no: int, new: NewMemory, clean: str, now: 
 def lock(tx: Transaction, audience_no: int) -> None:
     """Keep other transactions from adding or editing memories of an audience until this one ends."""
     tx.lock_name(f"palaver memory {audience_no}")
-
-
-def count(tx: Transaction, audience_no: int) -> int:
-    return fetch_number(tx, "SELECT COUNT(*) FROM memory WHERE audience_no = $1", audience_no)
 
 
 def search(tx: Transaction, audiences: Sequence[int], query: str, limit: int) -> list[Memory]:
@@ -140,14 +137,8 @@ def update_text(
         raise DuplicateMemory(
             say("memory.same_as", "Another memory already says this. Delete one of the two."), memory_id=duplicate[0]
         )
-    tx.execute(
-        "UPDATE memory SET text = $2, text_key = $3, person_id = $4, created_at = $5, origin = 'person' WHERE id = $1",
-        memory_id,
-        clean,
-        build_memory_key(clean),
-        person_id,
-        now,
-    )
+    columns = {"text": clean, "text_key": build_memory_key(clean), "person_id": person_id, "created_at": now}
+    update_row(tx, "memory", "id", memory_id, columns | {"origin": MemoryOrigin.PERSON.value})
 
 
 def forget(tx: Transaction, memory_id: MemoryId, now: int) -> None:
