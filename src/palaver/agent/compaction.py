@@ -46,6 +46,7 @@ IMAGE_LEFT_OUT_TEXT = "(an image, left out because the conversation is too long 
 _TOKENS_PER_IMAGE = 1000
 _TOKENS_PER_MARKER = 12
 _MIN_TEXT_TOKENS = 8  # no text is shortened below this
+_REASONING = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
 def find_old_messages(
@@ -128,9 +129,6 @@ def _describe_call(call: Mapping[str, Any]) -> str:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= MAX_RESULT_CHARS else f"{text[:MAX_RESULT_CHARS]}… ({len(text)} characters in all)"
-
-
-_REASONING = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
 def _remove_reasoning(text: str) -> str:

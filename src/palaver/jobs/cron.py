@@ -36,6 +36,15 @@ MONTHS: Final = tuple(
 )
 _MONTH_NAMES: Final = tuple(name[:3].upper() for name in MONTHS)
 _WEEKDAY_NAMES: Final = tuple(name[:3].upper() for name in WEEKDAYS)
+_ORDINALS: Final = {
+    1: say("cron.first", "first"),
+    2: say("cron.second", "second"),
+    3: say("cron.third", "third"),
+    4: say("cron.fourth", "fourth"),
+    5: say("cron.fifth", "fifth"),
+    LAST: say("cron.last", "last"),
+}
+_WORKDAYS: Final = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,17 +195,6 @@ def _make_error(field: _Field, text: str) -> InvalidInput:
 
 
 # ---- in words ---------------------------------------------------------------------------------------------------
-
-
-_ORDINALS: Final = {
-    1: say("cron.first", "first"),
-    2: say("cron.second", "second"),
-    3: say("cron.third", "third"),
-    4: say("cron.fourth", "fourth"),
-    5: say("cron.fifth", "fifth"),
-    LAST: say("cron.last", "last"),
-}
-_WORKDAYS: Final = (1, 2, 3, 4, 5)
 
 
 def describe_cron(fields: CronFields) -> Text:

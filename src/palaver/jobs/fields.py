@@ -61,6 +61,8 @@ ORIGIN = "origin"
 _OWN_CONVERSATION = say("target.run_only", "only the conversation of the run")
 _MAX_NAME_WORDS: Final = 6
 _MAX_DEFAULT_NAME_CHARS: Final = 40
+DEFAULT_TOOLSETS: Final = (HISTORY_TOOLSET, MEMORY_TOOLSET)
+_CHECKED_APART: Final = {"schedule", "timezone", "repeat"}  # they depend on each other
 
 
 def describe_target(
@@ -117,9 +119,6 @@ def _describe_chat(chat: ReachableChat) -> str:
 
 
 # ---- fields -----------------------------------------------------------------------------------------------------
-
-DEFAULT_TOOLSETS: Final = (HISTORY_TOOLSET, MEMORY_TOOLSET)
-_CHECKED_APART: Final = {"schedule", "timezone", "repeat"}  # they depend on each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

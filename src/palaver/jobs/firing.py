@@ -60,6 +60,9 @@ OVERLAP_REASON: Final = say("run.still_running", "The previous run had not ended
 TOO_LATE_REASON: Final = say(
     "run.not_in_time", "It could not start in time: Palaver was not running, or too many other runs were waiting."
 )
+PROJECT_NAME: Final = "Scheduled"
+PAUSED_REASON: Final = say("run.job_paused", "The job was paused before this run started.")
+_START_LOCK: Final = "palaver job runs"  # one process starts at a time, so that the limit holds exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,11 +246,6 @@ def _explain_missed(count: int) -> str:
 #
 # From there on a run is a turn like any other. Leases, drafts and recovery after a crash apply to it as they are. A
 # run that has waited as long as a slot may be late is not started any more.
-
-PROJECT_NAME: Final = "Scheduled"
-PAUSED_REASON: Final = say("run.job_paused", "The job was paused before this run started.")
-
-_START_LOCK: Final = "palaver job runs"  # one process starts at a time, so that the limit holds exactly
 
 
 def start_next_run(tx: Transaction, config: GatewayConfig, max_running: int, now: int, tried: list[str]) -> bool:

@@ -44,6 +44,7 @@ _SELECT_LISTED = f"""SELECT {_MEMORY_COLUMNS.format_select("m")}, p.name, m.audi
 MAX_OTHER_NAMES = 10
 _SEARCH_ROWS_PER_READ = 200
 _AFTER_ALL = 2**62
+_CURSOR = re.compile(r"([0-9]{1,18})\.(m_[0-9a-f]{1,32})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +205,6 @@ def store(tx: Transaction, session_no: int, ids: Sequence[str], now: int) -> Non
 #
 # Newest first, page by page. The cost of a page depends on what its reader can see, not on how much others have
 # stored.
-
-_CURSOR = re.compile(r"([0-9]{1,18})\.(m_[0-9a-f]{1,32})")
 
 
 class _Listed(NamedTuple):

@@ -63,6 +63,15 @@ SHARED_SCOPES = frozenset({BudgetScope.ALL, BudgetScope.PROFILE})  # of several 
 
 MAX_WORDS_CHARS = 300
 _NANOS_PER_CENT = 10_000_000
+_WORDS = re.compile(r"(\S.*)\s(day|month)(?:\s+(\S.*))?", re.IGNORECASE)
+_COMMON_SUBJECTS = {
+    "all": BudgetScope.ALL,
+    "everyone": BudgetScope.PERSON,
+    "jobs": BudgetScope.JOB,
+    "profiles": BudgetScope.PROFILE,
+}
+_NAMED_SCOPES = {"job": BudgetScope.JOB, "profile": BudgetScope.PROFILE, "person": BudgetScope.PERSON}
+MAX_NOTIFIED_OWNERS = 20
 
 
 def describe_named_status(status: BudgetStatus, name: str) -> str:
@@ -126,15 +135,6 @@ def name_budget(scope: BudgetScope, period: BudgetPeriod, subject_name: str) -> 
 
 
 # ---- changing limits --------------------------------------------------------------------------------------------
-
-_WORDS = re.compile(r"(\S.*)\s(day|month)(?:\s+(\S.*))?", re.IGNORECASE)
-_COMMON_SUBJECTS = {
-    "all": BudgetScope.ALL,
-    "everyone": BudgetScope.PERSON,
-    "jobs": BudgetScope.JOB,
-    "profiles": BudgetScope.PROFILE,
-}
-_NAMED_SCOPES = {"job": BudgetScope.JOB, "profile": BudgetScope.PROFILE, "person": BudgetScope.PERSON}
 
 
 def parse_set(text: str) -> tuple[str, BudgetPeriod, dict[BudgetUnit, int | None]]:
@@ -287,8 +287,6 @@ def _suggest_amount(refusal: HoldRefused) -> str:
 # Always true: a window is marked as warned in the transaction that queues the messages about it, so people are told
 # once. Amounts are told only where no other person reads them, and those of a budget of several people only to
 # owners.
-
-MAX_NOTIFIED_OWNERS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,8 @@ _LARGE_LOCATOR: Final = b"PK\x06\x07"  # of an archive with more than 65,535 fil
 _LARGE_LOCATOR_BYTES: Final = 20
 _ENTRY: Final = struct.Struct("<4s6H3L5H2L")
 _ENTRY_SIGNATURE: Final = b"PK\x01\x02"
+OPEN_DOCUMENT_TYPES: Final = frozenset({OPEN_TEXT_TYPE, OPEN_SHEET_TYPE, OPEN_SLIDES_TYPE})
+DOCUMENT_TYPES: Final = frozenset({PDF_TYPE, WORD_TYPE, EXCEL_TYPE, POWERPOINT_TYPE, EPUB_TYPE, *OPEN_DOCUMENT_TYPES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,10 +243,6 @@ class TextCache:
                     kept_bytes += size
                 else:
                     path.unlink(missing_ok=True)
-
-
-OPEN_DOCUMENT_TYPES: Final = frozenset({OPEN_TEXT_TYPE, OPEN_SHEET_TYPE, OPEN_SLIDES_TYPE})
-DOCUMENT_TYPES: Final = frozenset({PDF_TYPE, WORD_TYPE, EXCEL_TYPE, POWERPOINT_TYPE, EPUB_TYPE, *OPEN_DOCUMENT_TYPES})
 
 
 def find_archive_type(data: bytes) -> str | None:

@@ -37,6 +37,15 @@ _MAIN: Final = frozenset({"main", "article"})
 _SPACES: Final = re.compile(r"[ \t\r\n\f\xa0]+")
 _CHARSET_IN_PAGE: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
 _CHARSET_SCAN_BYTES: Final = 4096
+_HEADINGS: Final = {f"h{level}": "#" * level for level in range(1, 7)}
+_BLOCKS: Final = frozenset(
+    {
+        *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div"),
+        *("dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "legend", "main"),
+        *("nav", "ol", "option", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul"),
+        *("li", *_HEADINGS),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +129,6 @@ def _read_value(page: str, position: int) -> tuple[str, int]:
         return (page[position + 1 : end], end + 1) if end >= 0 else ("", len(page))
     bare = _BARE_VALUE.match(page, position)
     return (bare[0], bare.end()) if bare else ("", position)
-
-
-_HEADINGS: Final = {f"h{level}": "#" * level for level in range(1, 7)}
-_BLOCKS: Final = frozenset(
-    {
-        *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div"),
-        *("dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "legend", "main"),
-        *("nav", "ol", "option", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul"),
-        *("li", *_HEADINGS),
-    }
-)
 
 
 @dataclass
