@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.cli.sessions import list_command as search_command
+from palaver.cli import sessions as search_command
 from palaver.sessions import indexer
 from palaver.sessions.indexer import Indexer
 
