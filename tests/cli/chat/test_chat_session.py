@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver import GatewayConfig, ResetPolicy
-from palaver.cli.chat.chat_options import ChatMode, ChatOptions, StartMode
+from palaver.cli.chat import ChatMode, ChatOptions, StartMode
 from palaver.cli.chat.chat_session import ChatSession
 from palaver.cli.chat.feed_presenter import FeedListener, SessionDeleted
 from palaver.cli.errors import MessageRejected

@@ -7,13 +7,47 @@ script that sends one message (`-m`). This module only parses the command line a
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 import click
 
-from palaver.cli.chat.chat_options import ChatMode, ChatOptions, StartMode
 from palaver.cli.options import json_option, load_cli_settings
 from palaver.cli.output import has_escape_codes, wants_json
+
+
+class StartMode(Enum):
+    """The conversation that the chat starts in."""
+
+    RECENT = "recent"  # the current one if it is not old, otherwise a new one
+    LAST = "last"
+    NEW = "new"
+    NAMED = "named"  # the one given with --resume
+
+
+class ChatMode(Enum):
+    """The kind of chat: how it is shown, and the source of its messages."""
+
+    SCREEN = "screen"  # a terminal with escape codes
+    LINES = "lines"  # a terminal that can only show lines
+    PIPE = "pipe"  # lines from another program
+    ONE_SHOT = "one_shot"  # one message from the command line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    mode: ChatMode
+    start: StartMode = StartMode.RECENT
+    resume: str = ""  # title, id or number of a conversation
+    profile: str | None = None  # to choose in that conversation; "default" resets it
+    personality: str | None = None
+    workspace: str | None = None
+    message: str | None = None
+    files: tuple[Path, ...] = ()  # for the first message
+    as_json: bool = False
+    quiet: bool = False
+    is_temporary: bool = False  # in the memory of this process only
 
 
 @click.command()
@@ -71,6 +105,8 @@ def chat(
         raise click.UsageError("--quiet needs -m or input from a pipe.")
     if resume == "" and mode in {ChatMode.ONE_SHOT, ChatMode.PIPE}:
         raise click.UsageError("--resume needs the title or id of a conversation here.")
+    if workspace is not None and workspace != "default" and Path(workspace).is_dir():
+        workspace = str(Path(workspace).resolve())  # a folder of this machine
     start = StartMode.LAST if last else StartMode.NEW if new else StartMode.NAMED if resume else StartMode.RECENT
     options = ChatOptions(
         mode=mode,
@@ -78,7 +114,7 @@ def chat(
         resume=resume or "",
         profile=profile,
         personality=personality,
-        workspace=_resolve_folder(workspace),
+        workspace=workspace,
         message=sys.stdin.read() if message == "-" else message,
         files=files,
         as_json=wants_json(),
@@ -90,13 +126,6 @@ def chat(
 
     first_messages = ("/resume",) if resume == "" else ()
     click.get_current_context().exit(run_chat(settings, options, first_messages))
-
-
-def _resolve_folder(workspace: str | None) -> str | None:
-    """Return the workspace, with a folder of this machine as an absolute path."""
-    if workspace is None or workspace == "default" or not Path(workspace).is_dir():
-        return workspace
-    return str(Path(workspace).resolve())
 
 
 def _detect_mode() -> ChatMode:

@@ -11,6 +11,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from palaver.commands.registry import Completion
 from palaver.core.errors import AttachmentsUnavailable, InvalidInput, LimitReached, NotFound
 from palaver.sessions.speech import MAX_FILES_PER_MESSAGE, Attachment
 
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 ATTACH: Final = "/attach"
 DETACH: Final = "/detach"
-COMMANDS: Final = {
-    ATTACH: ("PATH", "Attach a file to your next message. Without a path, lists attached files."),
-    DETACH: ("", "Remove the attached files from your next message."),
-}
+COMMANDS: Final = (
+    Completion(ATTACH, "PATH", "Attach a file to your next message. Without a path, lists attached files."),
+    Completion(DETACH, "", "Remove the attached files from your next message."),
+)
 _CHUNK_BYTES: Final = 256 * 1024
 
 

@@ -11,23 +11,24 @@ import logging
 import os
 import signal
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from palaver import __version__
 from palaver.app import choose_agent_for, load_stored_settings, make_gateway, make_live_settings
-from palaver.cli.chat.chat_options import ChatMode, ChatOptions
+from palaver.cli.chat import ChatMode, ChatOptions
 from palaver.cli.chat.chat_session import ChatSession
 from palaver.cli.errors import AnswerStopped
 from palaver.cli.options import open_store
-from palaver.cli.output import clean_line, print_hint
+from palaver.cli.output import clean_line, print_hint, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from palaver.cli.chat.line_mode import LineMode
-    from palaver.cli.chat.one_shot import OneShot
+    from palaver.cli.chat.one_shot import Answer, OneShot
     from palaver.cli.chat.screen import Screen
     from palaver.config import Settings
     from palaver.gateway.gateway import Gateway
@@ -81,20 +82,15 @@ async def _run_interactive(
         from palaver.cli.chat.screen import Screen
 
         interactive = Screen(chat, settings.home)
-        signals = {signal.SIGTERM: interactive.stop, signal.SIGHUP: interactive.stop}
+        signals = {}
     else:
         from palaver.cli.chat.line_mode import LineMode
 
         interactive = line_mode = LineMode(chat)
-        signals = {
-            signal.SIGTERM: line_mode.stop,
-            signal.SIGHUP: line_mode.stop,
-            signal.SIGINT: line_mode.interrupt,
-        }
+        signals = {signal.SIGINT: line_mode.interrupt}
+    signals |= {signal.SIGTERM: interactive.stop, signal.SIGHUP: interactive.stop}
     agent = clean_line(chat.gateway.agent.description)
-    greeting = [f"Palaver {__version__} · {agent} · /help for commands, Ctrl-D to quit"]
-    if notice:
-        greeting.append(notice)
+    greeting = [f"Palaver {__version__} · {agent} · /help for commands, Ctrl-D to quit", *([notice] if notice else [])]
     with _handle_signals(signals), _redirect_warnings(interactive.show_warning):
         await interactive.run(greeting, first_messages)
     if interactive.is_answering:
@@ -113,30 +109,27 @@ async def _run_temporary(gateway: Gateway, options: ChatOptions) -> int:
     output = choose_output(options)
     chat = temporary.TemporaryTerminalChat(gateway, await gateway.store.aio.get_owner(), options, output)
     main_task = asyncio.current_task()
-
-    def end() -> None:
-        if main_task is not None:
-            main_task.cancel()
+    assert main_task is not None  # noqa: S101  (this is a coroutine)
 
     def interrupt() -> None:
         if options.mode in {ChatMode.SCREEN, ChatMode.LINES} and chat.is_answering:
             chat.stop()
         else:
-            end()
+            main_task.cancel()
 
-    signals = {signal.SIGINT: interrupt, signal.SIGTERM: end, signal.SIGHUP: end}
     try:
-        with _handle_signals(signals):
+        with _handle_signals(
+            {signal.SIGINT: interrupt, signal.SIGTERM: main_task.cancel, signal.SIGHUP: main_task.cancel}
+        ):
             if options.mode is ChatMode.ONE_SHOT:
-                return await temporary.run_one_temporary(chat, options)
+                return _finish_one_shot(await chat.ask(options.message or ""), options)
             if not options.quiet:
                 print_hint(temporary.BANNER)
             is_screen = options.mode is ChatMode.SCREEN
             code = await ask_lines(chat.ask, temporary.read_prompt_lines() if is_screen else aiter(StdinLines()))
             return code if options.mode is ChatMode.PIPE else 0  # a person at a terminal was told
     except asyncio.CancelledError:
-        if main_task is not None:
-            main_task.uncancel()
+        main_task.uncancel()
         raise click.Abort from None
     finally:
         output.end()
@@ -146,13 +139,18 @@ async def _run_temporary(gateway: Gateway, options: ChatOptions) -> int:
 
 
 async def _run_one_shot(chat: ChatSession, options: ChatOptions) -> int:
-    from palaver.cli.chat.one_shot import OneShot, choose_output, print_answer_json
+    from palaver.cli.chat.one_shot import OneShot, choose_output
 
     one_shot = OneShot(chat, choose_output(options))
     answer = await _SignalHandling(one_shot).run(one_shot.ask(options.message or ""))
+    if options.as_json and answer.session_id is not None:
+        answer.usage = (await chat.view.get(answer.session_id)).usage.to_dict()
+    return _finish_one_shot(answer, options)
+
+
+def _finish_one_shot(answer: Answer, options: ChatOptions) -> int:
     if options.as_json:
-        session = None if answer.session_id is None else await chat.view.get(answer.session_id)
-        print_answer_json(answer, None if session is None else session.usage.to_dict())
+        print_json(asdict(answer))
     answer.raise_for_state()
     return 0
 
@@ -174,17 +172,26 @@ class _SignalHandling:
         self.interrupted = False  # by Ctrl-C
         self._is_terminated = False  # by SIGTERM or SIGHUP
         self._one_shot = one_shot
-        self._work: asyncio.Task[Any] | None = None
         self._stop_task: asyncio.Task[None] | None = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine; Ctrl-C stops the running answer and raises `click.Abort` (exit code 130)."""
-        self._work = asyncio.create_task(work)
-        with _handle_signals(
-            {signal.SIGINT: self._on_interrupt, signal.SIGTERM: self._on_terminate, signal.SIGHUP: self._on_terminate}
-        ):
+        task = asyncio.create_task(work)
+
+        def interrupt() -> None:
+            if self.interrupted or self._one_shot.running_turn_id is None:
+                task.cancel()
+            else:
+                self._stop_task = asyncio.create_task(self._one_shot.stop_answer())
+            self.interrupted = True
+
+        def terminate() -> None:
+            self._is_terminated = True
+            task.cancel()
+
+        with _handle_signals({signal.SIGINT: interrupt, signal.SIGTERM: terminate, signal.SIGHUP: terminate}):
             try:
-                result: T = await self._work
+                result = await task
             except asyncio.CancelledError:
                 if self.interrupted:
                     raise click.Abort from None
@@ -197,27 +204,12 @@ class _SignalHandling:
             raise click.Abort
         return result
 
-    def _on_interrupt(self) -> None:
-        if self.interrupted or self._one_shot.running_turn_id is None:
-            self._cancel_work()
-        else:
-            self._stop_task = asyncio.create_task(self._one_shot.stop_answer())
-        self.interrupted = True
-
-    def _on_terminate(self) -> None:
-        self._is_terminated = True
-        self._cancel_work()
-
-    def _cancel_work(self) -> None:
-        if self._work is not None:
-            self._work.cancel()
-
 
 # ---- signals and warnings ----------------------------------------------------------------------------------
 
 
 @contextmanager
-def _handle_signals(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
+def _handle_signals(handlers: Mapping[signal.Signals, Callable[[], object]]) -> Iterator[None]:
     """Handle signals inside the block; a signal that this process was started to ignore stays ignored."""
     loop = asyncio.get_running_loop()
     handled = [number for number in handlers if signal.getsignal(number) is not signal.SIG_IGN]

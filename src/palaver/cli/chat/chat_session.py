@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.profiles import find_default_model
+from palaver.cli.chat import ChatOptions, StartMode
 from palaver.cli.chat.attached_files import AttachedFiles
-from palaver.cli.chat.chat_options import ChatOptions, StartMode
 from palaver.cli.errors import MessageRejected
 from palaver.cli.output import clean_text, format_relative_time
 from palaver.commands.reply_text import MAX_EXCERPT_CHARS, escape_markdown, format_last_exchange

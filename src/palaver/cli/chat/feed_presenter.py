@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from palaver.core.ids import PersonId, SessionId, TurnId
     from palaver.sessions.message import Message
 
+ANSWER_RESTARTED_TEXT = "Palaver was restarted. The answer starts over."
+SESSION_DELETED_TEXT = "This conversation was deleted. Your next message starts a new one."
+RETRY_SECONDS = 1.0  # after the store could not be reached
+DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
+
 
 @dataclass(frozen=True, slots=True)
 class PersonMessage:
@@ -69,9 +74,6 @@ class AnswerOutput:
 
     def end(self) -> None:
         """End the answer; the next item belongs to another one."""
-
-
-ANSWER_RESTARTED_TEXT = "Palaver was restarted. The answer starts over."
 
 
 class FeedPresenter:
@@ -210,7 +212,8 @@ def _format_proposal(facts: Mapping[str, Any]) -> str:
     """Format a job that the agent proposes, with the commands to decide."""
     name = facts.get("name") or ""
     what = "Change the job" if facts.get("is_change") else "Create the job"
-    times = [_format_slot(slot) for slot in facts.get("next_slots") or ()]
+    slots = map(datetime.fromisoformat, facts.get("next_slots") or ())
+    times = [f"{slot:%a %b} {slot.day}, {slot:%H:%M}" for slot in slots]
     cost = facts.get("cost_per_day")
     lines = [
         f"{what} “{name}”? It runs {facts.get('words')}.",
@@ -234,11 +237,6 @@ def _list_places(facts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _format_slot(slot: str) -> str:
-    moment = datetime.fromisoformat(slot)
-    return f"{moment:%a %b} {moment.day}, {moment:%H:%M}"
-
-
 _NOTICE_TEXTS = {
     EventKind.JOB_CONFIRMED: "The job “{name}” was confirmed",
     EventKind.JOB_REJECTED: "The job “{name}” was rejected",
@@ -257,10 +255,7 @@ _NOTICE_TEXTS = {
 }
 
 
-# Following the feed of the conversation that the chat is in, also when the chat switches to another one.
-
-RETRY_SECONDS = 1.0  # after the store could not be reached
-SESSION_DELETED_TEXT = "This conversation was deleted. Your next message starts a new one."
+# ---- following the feed of the conversation that the chat is in ----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,9 +330,6 @@ class FeedListener:
                 return  # the gateway stops
 
 
-DOUBLE_PRESS_SECONDS = 2.0  # a second Ctrl-C within this time quits
-
-
 class FeedView(ABC):
     """A chat that shows the feed of the conversation that it is in."""
 
@@ -345,7 +337,13 @@ class FeedView(ABC):
         self._chat = chat
         self._listener = FeedListener(chat)
         self._presenter = self._make_presenter()
+        self._is_stopping = False  # /stop was sent for the running answer
         self._last_interrupt_at = 0.0
+
+    @property
+    def is_answering(self) -> bool:
+        """Return whether an answer is running or queued."""
+        return (self._presenter.is_running and not self._is_stopping) or self._presenter.queued_count > 0
 
     @abstractmethod
     async def _show_item(self, item: FeedItem) -> None: ...

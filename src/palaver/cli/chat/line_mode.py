@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli.chat.chat_session import ChatSession, describe_busy_outcome
-from palaver.cli.chat.feed_presenter import (
-    AnswerEnd,
-    DisplayItem,
-    FeedView,
-    Note,
-    PersonMessage,
-)
+from palaver.cli.chat.feed_presenter import AnswerEnd, FeedView, Note, PersonMessage
 from palaver.cli.output import clean_line, clean_text, format_duration
 from palaver.core.errors import PalaverError
 from palaver.core.tasks import cancel_tasks
@@ -106,11 +100,6 @@ class LineMode(FeedView):
     def show_warning(self, text: str) -> None:
         self._print_line(f"! {text}")
 
-    @property
-    def is_answering(self) -> bool:
-        """Return whether an answer is running or queued."""
-        return self._presenter.is_running or self._presenter.queued_count > 0
-
     def interrupt(self) -> None:
         """Handle Ctrl-C: stop the running answer; quit on a second press, or if no answer is running."""
         if self._is_double_press() or not self._presenter.is_running:
@@ -142,23 +131,20 @@ class LineMode(FeedView):
 
     async def _show_item(self, item: FeedItem) -> None:
         for display_item in self._presenter.present(item):
-            self._print_item(display_item)
-
-    def _print_item(self, item: DisplayItem) -> None:
-        match item:
-            case Piece(PieceKind.TEXT, text):
-                self._print_text(clean_text(text))
-            case Piece(PieceKind.CALL, name=name, arguments=arguments):
-                self._print_line(f"[{clean_line(name)} {clean_line(arguments)}]")
-            case Piece(PieceKind.RESULT, text, failed=failed, duration_ms=duration_ms):
-                outcome = f"{'failed' if failed else 'done'} {format_duration(duration_ms)}".rstrip()
-                self._print_line(f"[{outcome}: {clean_line(text)[:200]}]")
-            case PersonMessage(author, text):
-                self._print_line(f"{clean_line(author)}: {text}")
-            case Note(text, is_error):
-                self._print_line(f"! {text}" if is_error else f"({text})")
-            case AnswerEnd():
-                self._end_line()
+            match display_item:
+                case Piece(PieceKind.TEXT, text):
+                    self._print_text(clean_text(text))
+                case Piece(PieceKind.CALL, name=name, arguments=arguments):
+                    self._print_line(f"[{clean_line(name)} {clean_line(arguments)}]")
+                case Piece(PieceKind.RESULT, text, failed=failed, duration_ms=duration_ms):
+                    outcome = f"{'failed' if failed else 'done'} {format_duration(duration_ms)}".rstrip()
+                    self._print_line(f"[{outcome}: {clean_line(text)[:200]}]")
+                case PersonMessage(author, text):
+                    self._print_line(f"{clean_line(author)}: {text}")
+                case Note(text, is_error):
+                    self._print_line(f"! {text}" if is_error else f"({text})")
+                case AnswerEnd():
+                    self._end_line()
 
     def _print_text(self, text: str) -> None:
         click.echo(text, nl=False)

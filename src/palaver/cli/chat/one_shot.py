@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.cli.chat.chat_options import ChatMode, ChatOptions
+from palaver.cli.chat import ChatMode, ChatOptions
 from palaver.cli.chat.feed_presenter import AnswerOutput, DisplayItem, FeedPresenter, Note
 from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRejected, get_exit_code, print_error
-from palaver.cli.output import clean_line, clean_text, format_duration, has_escape_codes, print_json
+from palaver.cli.output import clean_line, clean_text, format_duration, has_escape_codes
 from palaver.core.errors import PalaverError, StoreClosed, StoreError
 from palaver.live.feed_events import EventAppended, FeedItem, TurnChanged
 from palaver.sessions.draft import Piece, PieceKind
@@ -36,11 +36,12 @@ REJECTED_STATE = "rejected"
 class Answer:
     """The answer to a message, or why there is none."""
 
-    state: str  # of the turn; or COMMAND_STATE or REJECTED_STATE
-    text: str = ""
     session_id: SessionId | None = None
     turn_id: TurnId | None = None
+    state: str  # of the turn; or COMMAND_STATE or REJECTED_STATE
+    text: str = ""
     error: str | None = None
+    usage: Mapping[str, object] | None = None  # for --json
 
     def raise_for_state(self) -> None:
         """Raise an error unless this is a complete answer or the reply to a command."""
@@ -79,58 +80,56 @@ class OneShot:
             return Answer(state=REJECTED_STATE, session_id=receipt.session_id, error=receipt.reply)
         turn = await self._chat.find_turn(receipt.turn_id) if receipt.turn_id is not None else None
         if turn is None or turn.created_at < sent_at:  # the receipt of a command may name an older turn
-            return self._show_command_reply(receipt.reply or "", receipt.session_id)
+            reply = receipt.reply or ""
+            self._output.show(Piece(PieceKind.TEXT, reply))
+            self._output.end()
+            return Answer(state=COMMAND_STATE, text=reply, session_id=receipt.session_id)
         if receipt.reply:
             self._output.show(Note(receipt.reply))
         if receipt.turns_ahead:
             self._output.show(Note(f"Queued ({receipt.turns_ahead} ahead)"))
         return await self._wait_for_answer(turn)
 
-    def _show_command_reply(self, reply: str, session_id: SessionId | None) -> Answer:
-        self._output.show(Piece(PieceKind.TEXT, reply))
-        self._output.end()
-        return Answer(state=COMMAND_STATE, text=reply, session_id=session_id)
-
     async def _wait_for_answer(self, turn: Turn) -> Answer:
         chat = self._chat
-        presenter = FeedPresenter(None, turn_id=turn.id)
-        presenter.present(TurnChanged(turn))
-        collector = _AnswerCollector(self._output)
+        collector = _AnswerCollector(self._output, turn)
         feed = chat.gateway.feed.follow(chat.owner.principal, turn.session_id, after=turn.input_seq - 1)
         is_first_item = True
         async with aclosing(feed) as items:
             async for item in items:
-                collector.collect(presenter, item)
+                collector.collect(item)
                 changed = item.turn if isinstance(item, TurnChanged) and item.turn.id == turn.id else None
                 ended = changed if changed is not None and changed.state.has_ended else None
                 if ended is None and is_first_item:  # the feed reports later ends; this turn may have ended before
-                    ended = await self._find_missed_end(turn, presenter, collector)
+                    ended = await self._find_missed_end(turn, collector)
                 is_first_item = False
-                self.running_turn_id = turn.id if ended is None and presenter.is_running else None
+                self.running_turn_id = turn.id if ended is None and collector.presenter.is_running else None
                 if ended is not None:
                     return collector.build_answer(ended)
         raise StoreClosed  # the gateway stopped while we were waiting
 
-    async def _find_missed_end(self, turn: Turn, presenter: FeedPresenter, collector: _AnswerCollector) -> Turn | None:
+    async def _find_missed_end(self, turn: Turn, collector: _AnswerCollector) -> Turn | None:
         """Return the turn if it had already ended when we began to follow the feed, with its answer collected."""
         current = await self._chat.find_turn(turn.id)
         if current is None or not current.state.has_ended:
             return None
-        presenter.present(TurnChanged(turn))
+        collector.presenter.present(TurnChanged(turn))
         for event in await self._chat.view.transcripts.load_events(turn.session_id, after=turn.input_seq):
-            collector.collect(presenter, EventAppended(event))
+            collector.collect(EventAppended(event))
         return current
 
 
 class _AnswerCollector:
     """Shows the items of an answer and collects its text."""
 
-    def __init__(self, output: AnswerOutput) -> None:
+    def __init__(self, output: AnswerOutput, turn: Turn) -> None:
+        self.presenter = FeedPresenter(None, turn_id=turn.id)
+        self.presenter.present(TurnChanged(turn))
         self._output = output
         self._parts: list[str] = [""]
 
-    def collect(self, presenter: FeedPresenter, feed_item: FeedItem) -> None:
-        for item in presenter.present(feed_item):
+    def collect(self, feed_item: FeedItem) -> None:
+        for item in self.presenter.present(feed_item):
             self._output.show(item)
             if isinstance(item, Piece) and item.kind is PieceKind.TEXT:
                 self._parts[-1] += item.text
@@ -218,16 +217,3 @@ async def ask_lines(
         if is_over():
             break
     return code
-
-
-def print_answer_json(answer: Answer, usage: Mapping[str, object] | None) -> None:
-    print_json(
-        {
-            "session_id": answer.session_id,
-            "turn_id": answer.turn_id,
-            "state": answer.state,
-            "text": answer.text,
-            "error": answer.error,
-            "usage": usage,
-        }
-    )

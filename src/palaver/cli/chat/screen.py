@@ -59,6 +59,10 @@ if TYPE_CHECKING:
 
 
 MAX_SESSIONS_OFFERED = 100
+MENU_LINES = 8  # kept free below the input while the completion menu is open
+MAX_INPUT_LINES = 12
+RESERVED_LINES = 6  # what a growing answer leaves free for the input and the status line
+_STYLE = Style.from_dict({"status": "reverse", "prompt": "bold ansicyan", "completion-menu": "noreverse"})
 _COMMAND_START = re.compile(r"/[\w-]*")
 _ATTACH = re.compile(r"/attach\s+(?P<path>.*)", re.IGNORECASE)
 _RESUME = re.compile(r"/resume\s+(?P<title>.*)", re.IGNORECASE)
@@ -78,11 +82,7 @@ class ChatCompleter(Completer):
             yield from self._paths.get_completions(Document(match["path"]), complete_event)
         if not _COMMAND_START.fullmatch(text):
             return
-        for command in REGISTRY.list_completions():
-            if command.name.startswith(text.lower()):
-                usage = f"{command.name} {command.usage}".rstrip()
-                yield Completion(command.name, -len(text), display=usage, display_meta=command.summary)
-        for name, (usage, summary) in COMMANDS.items():
+        for name, usage, summary in (*REGISTRY.list_completions(), *COMMANDS):
             if name.startswith(text.lower()):
                 yield Completion(name, -len(text), display=f"{name} {usage}".rstrip(), display_meta=summary)
 
@@ -107,13 +107,13 @@ class ChatCompleter(Completer):
                 yield Completion(title, -len(text), display_meta=format_relative_time(session.active_at, now))
 
 
-# The input history of the chat: what was sent, and what was typed but not sent.
-#
-# It is a file in the home folder that only its owner can read. If the file can't be used, the history lasts until the
-# chat ends.
-
-
 class InputHistory(FileHistory):
+    """The input history of the chat: what was sent, and what was typed but not sent.
+
+    It is a file in the home folder that only its owner can read. If the file can't be used, the history lasts until
+    the chat ends.
+    """
+
     def __init__(self, file: Path) -> None:
         self.is_persistent = True  # everything so far is in the file
         with suppress(OSError):
@@ -152,18 +152,6 @@ class InputHistory(FileHistory):
         return unsent[-1] if unsent else ""
 
 
-MENU_LINES = 8  # kept free below the input while the completion menu is open
-MAX_INPUT_LINES = 12
-RESERVED_LINES = 6  # what a growing answer leaves free for the input and the status line
-_STYLE = Style.from_dict(
-    {
-        "status": "reverse",
-        "prompt": "bold ansicyan",
-        "completion-menu": "noreverse",
-    }
-)
-
-
 class Screen(FeedView):
     """A chat on a terminal with a prompt, a status line and completions."""
 
@@ -175,7 +163,6 @@ class Screen(FeedView):
         self._session: Session | None = None  # as the status line shows it
         self._model = chat.gateway.agent.model  # that answers the next message
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()  # messages to send
-        self._is_stopping = False  # /stop was sent for the running answer
         self._tail_cache: tuple[object, str] = (None, "")
         self._unsent = ""  # the draft that the last Ctrl-C cleared
         self._window_title = ""
@@ -248,11 +235,6 @@ class Screen(FeedView):
     def _show_soon(self, note: Note) -> None:
         self._app.create_background_task(self._show_blocks([note]))
 
-    @property
-    def is_answering(self) -> bool:
-        """Return whether an answer is running or queued."""
-        return (self._presenter.is_running and not self._is_stopping) or self._presenter.queued_count > 0
-
     def _exit_on_error(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None and self._app.is_running:
@@ -272,12 +254,10 @@ class Screen(FeedView):
             try:
                 await self._show_blocks([format_own_message(text)])
                 await self._show_blocks(self._present_receipt(await self._chat.send(text)))
-            except StoreError as error:
-                await self._show_blocks(
-                    [Note(f"{error} Your message was not sent. Press the up arrow to get it back.", is_error=True)]
-                )
             except PalaverError as error:
-                await self._show_blocks([Note(str(error), is_error=True)])
+                is_lost = isinstance(error, StoreError)
+                advice = " Your message was not sent. Press the up arrow to get it back." if is_lost else ""
+                await self._show_blocks([Note(f"{error}{advice}", is_error=True)])
             finally:
                 self._outgoing.task_done()
 
@@ -288,8 +268,7 @@ class Screen(FeedView):
         if receipt.reply:
             is_rejected = receipt.outcome is Outcome.REJECTED
             blocks.append(Note(receipt.reply, is_error=True) if is_rejected else TextBlock(receipt.reply))
-        busy_notice = describe_busy_outcome(receipt)
-        if busy_notice:
+        if busy_notice := describe_busy_outcome(receipt):
             blocks.append(Note(busy_notice))
         return blocks
 
@@ -373,14 +352,7 @@ class Screen(FeedView):
         tail = Window(FormattedTextControl(self._render_tail), dont_extend_height=True, wrap_lines=False)
         gap = Window(height=1)
         status_line = Window(FormattedTextControl(self._render_status), height=1, style="class:status")
-        body = HSplit(
-            [
-                ConditionalContainer(HSplit([tail, gap]), has_tail),
-                self._input,
-                self._search,
-                status_line,
-            ]
-        )
+        body = HSplit([ConditionalContainer(HSplit([tail, gap]), has_tail), self._input, self._search, status_line])
         menu = Float(CompletionsMenu(max_height=MENU_LINES, scroll_offset=1), xcursor=True, ycursor=True)
         return Layout(FloatContainer(body, [menu]), focused_element=self._input)
 

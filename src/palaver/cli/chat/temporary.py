@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta
 from palaver.cli.chat.feed_presenter import AnswerOutput, Note
-from palaver.cli.chat.one_shot import Answer, print_answer_json
+from palaver.cli.chat.one_shot import Answer
 from palaver.cli.output import print_hint
 from palaver.core.errors import PalaverError
 from palaver.core.source import Platform
@@ -30,7 +30,7 @@ from palaver.turns.commands.settings import DEFAULT
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from palaver.cli.chat.chat_options import ChatOptions
+    from palaver.cli.chat import ChatOptions
     from palaver.gateway.gateway import Gateway
     from palaver.people.model import Person
     from palaver.turns.answer_end import AnswerEnded
@@ -47,7 +47,6 @@ class TemporaryTerminalChat:
         self._output = output
         self._messages: list[TemporaryMessage] = []
         self._asking: asyncio.Task[AnswerEnded] | None = None
-        self.usage: dict[str, object] = {}  # of the last answer
 
     @property
     def is_answering(self) -> bool:
@@ -77,12 +76,13 @@ class TemporaryTerminalChat:
             raise
         finally:
             self._asking = None
-        self.usage = {
+        answer = self._end(pieces, end.state, end.error)
+        answer.usage = {
             "input_tokens": end.usage.input_tokens,
             "output_tokens": end.usage.output_tokens,
             "cost_usd": None if end.usage.cost is None else str(end.usage.cost),
         }
-        return self._end(pieces, end.state, end.error)
+        return answer
 
     async def _collect(self, pieces: list[str]) -> AnswerEnded:
         question = TemporaryQuestion(
@@ -128,17 +128,6 @@ class TemporaryTerminalChat:
             del self._messages[: max(1, len(self._messages) // 4)]
         if len(self._messages) < count:
             self._output.show(Note("This conversation is very long, so the agent no longer gets its oldest messages."))
-
-
-# ---- the ways to run it --------------------------------------------------------------------------------------
-
-
-async def run_one_temporary(chat: TemporaryTerminalChat, options: ChatOptions) -> int:
-    answer = await chat.ask(options.message or "")
-    if options.as_json:
-        print_answer_json(answer, chat.usage or None)
-    answer.raise_for_state()
-    return 0
 
 
 async def read_prompt_lines() -> AsyncIterator[str]:
