@@ -160,11 +160,9 @@ def _print_plan(chosen: Backup, database: Path, left_out: Sequence[Path]) -> Non
         plan = {"backup": chosen.to_json(), "database": str(database), "dry_run": True}
         print_json(plan | {"left_out_attachments": [str(path) for path in left_out]})
         return
-    if left_out:
-        click.echo(f"The database of the backup {chosen.path} is complete and undamaged ({_describe(chosen)}).")
-        _print_left_out(left_out, "would not be")
-    else:
-        click.echo(f"The backup {chosen.path} is complete and undamaged ({_describe(chosen)}).")
+    subject = "The database of the backup" if left_out else "The backup"
+    click.echo(f"{subject} {chosen.path} is complete and undamaged ({_describe(chosen)}).")
+    _print_left_out(left_out, "would not be")
     if database.exists():
         click.echo(f"{database} would be kept as {database.name}.before-restore-DATE-TIME and replaced.")
     else:

@@ -16,7 +16,7 @@ from palaver.core.operation import BlockingRunner, iterate_pages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from palaver.config.budget_rules import BudgetKey, BudgetStatus
+    from palaver.config.budget_rules import BudgetKey, BudgetPeriod, BudgetStatus
     from palaver.money.service import BudgetOverview
     from palaver.people.model import Principal
 
@@ -59,7 +59,7 @@ def set_limit(words: tuple[str, ...]) -> None:
 
     who, period, amounts = parse_set(" ".join(words))
     with _open_overview() as (overview, principal):
-        key = _find_key(overview, principal, who, period.value)
+        key = _find_key(overview, principal, who, period)
         status = overview.set_limits(principal, key, amounts)
     _print_status("Limit set.", status)
 
@@ -78,7 +78,7 @@ def clear_limit(words: tuple[str, ...]) -> None:
 
     who, period = parse_clear(" ".join(words))
     with _open_overview() as (overview, principal):
-        key = _find_key(overview, principal, who, period.value)
+        key = _find_key(overview, principal, who, period)
         has_changed = overview.clear_limits(principal, key)
         status = overview.get_status(principal, key)
     text = "Limit removed; the server settings apply." if has_changed else "No limit was set here."
@@ -110,12 +110,14 @@ def _open_overview() -> Iterator[tuple[BudgetOverview[BlockingRunner], Principal
         yield BudgetOverview(runner, settings.turns.budgets, store.clock, profiles), store.get_owner().principal
 
 
-def _find_key(overview: BudgetOverview[BlockingRunner], principal: Principal, who: str, period: str) -> BudgetKey:
-    from palaver.config.budget_rules import BudgetKey, BudgetPeriod
+def _find_key(
+    overview: BudgetOverview[BlockingRunner], principal: Principal, who: str, period: BudgetPeriod
+) -> BudgetKey:
+    from palaver.config.budget_rules import BudgetKey
     from palaver.money.texts import parse_subject
 
     scope, name = parse_subject(who)
-    return BudgetKey(scope, overview.find_subject(principal, scope, name), BudgetPeriod(period))
+    return BudgetKey(scope, overview.find_subject(principal, scope, name), period)
 
 
 def _make_columns() -> list[Column[BudgetStatus]]:

@@ -249,18 +249,10 @@ def _parse_value(catalog: PlatformCatalog, path: SettingPath, text: str) -> obje
         kind, is_list, is_optional = template.kind, template.is_list, template.is_optional
     if is_optional and text == "null":
         return None
-    if is_list:
-        return _parse_list(text)
-    return _parse_yaml(text) if kind in ("integer", "number", "boolean") else text
-
-
-def _parse_list(text: str) -> object:
-    if text.lstrip().startswith("["):
-        return _parse_yaml(text)
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _parse_yaml(text: str) -> object:
+    if is_list and not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if not is_list and kind not in ("integer", "number", "boolean"):
+        return text
     import yaml
 
     try:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from palaver.cli import options as lookup, output
 from palaver.cli.options import load_cli_settings, open_store
 from palaver.cli.people import find_person
-
-if TYPE_CHECKING:
-    from palaver.transfer.archive import ExportResult
 
 FORMATS = ("jsonl", "markdown", "html", "zip")
 
@@ -66,12 +62,8 @@ def export_command(
             overwrite=force,
         )
         result = EXPORT_FORMATS[chosen](request)
-    output.print_hint(_describe(result))
-
-
-def _describe(result: ExportResult) -> str:
     files = "" if result.file_count == 1 else f"{output.format_count(result.file_count, 'file')}, "
-    return f"Exported to {result.path} ({files}{_format_size(result.size)})."
+    output.print_hint(f"Exported to {result.path} ({files}{_format_size(result.size)}).")
 
 
 def _format_size(size: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,10 @@ def import_command(
     that was interrupted continues when you run it again.
     """
     reader = _get_readers()[import_format]
-    files = _choose_path(reader, path)
+    path = path or (Path(reader.default_path) if reader.default_path is not None else None)
+    if path is None:
+        raise click.UsageError(f"PATH is missing: the file or folder of {reader.name}.")
+    files = path.expanduser()
     if import_format == OWN_FORMAT and person is not None:
         raise click.UsageError("--person: an export of Palaver says whose everything is.")
     if account is not None and not reader.has_accounts:
@@ -88,26 +91,13 @@ def import_command(
             click.echo(output.clean_text(line))
 
 
-def _choose_path(reader: ReaderManifest, path: Path | None) -> Path:
-    if path is None:
-        if reader.default_path is None:
-            raise click.UsageError(f"PATH is missing: the file or folder of {reader.name}.")
-        path = Path(reader.default_path)
-    return path.expanduser()
-
-
 def _import_own(store: SessionStore, settings: Settings, path: Path, *, dry_run: bool) -> ImportReport:
     from palaver.app import make_attachments
     from palaver.transfer.restore import restore_export
 
     with _show_progress("Importing", unit="bytes") as advance:
-        return restore_export(
-            store,
-            make_attachments(store, settings),
-            path,
-            dry_run=dry_run,
-            on_progress=advance,
-        )
+        attachments = make_attachments(store, settings)
+        return restore_export(store, attachments, path, dry_run=dry_run, on_progress=advance)
 
 
 def _import_foreign(
@@ -123,8 +113,7 @@ def _import_foreign(
     from palaver.app import load_stored_settings, make_attachments, make_importer
     from palaver.transfer.readers import open_reader
 
-    reader = open_reader(import_format, path, account)
-    try:
+    with closing(open_reader(import_format, path, account)) as reader:
         person = find_person(store, person_name)
         total = reader.count_conversations()
         profile = load_stored_settings(store, settings).settings.agent
@@ -133,8 +122,6 @@ def _import_foreign(
             return importer.import_files(
                 reader, person, dry_run=dry_run, on_progress=lambda count: advance(count, total)
             )
-    finally:
-        reader.close()
 
 
 @contextmanager

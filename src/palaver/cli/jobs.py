@@ -29,7 +29,6 @@ _job_argument = click.argument("job")
 _LABEL_WIDTH = 16
 _METAVARS = {"prompt": "TEXT", "timezone": "ZONE", "targets": "TARGET", "toolsets": "TOOLSET", "repeat": "N"}
 _NOTES = {"targets": " Can be repeated.", "toolsets": " `none` for none. Can be repeated."}  # about their options
-_CANCELED = "Canceled. Nothing was changed."
 
 
 @click.group()
@@ -93,8 +92,8 @@ def _print_server_hint() -> None:
 
     if find_running_server(load_cli_settings().home, None) is None:
         command = format_command("serve")
-        click.echo(
-            f"Jobs run only while a server runs. None runs on this folder now: start one with `{command}`.", err=True
+        output.print_hint(
+            f"Jobs run only while a server runs. None runs on this folder now: start one with `{command}`."
         )
 
 
@@ -254,10 +253,9 @@ def confirm(job: str, everything: bool, yes: bool) -> None:
     async def carry_out(access: JobAccess) -> JobDetails:
         details = await access.get(job, everything=everything)
         proposed = details.preview if details.job.state is JobState.PROPOSED else details.proposed_change
-        if proposed is None:  # nothing to look at: confirming says why
-            return await access.jobs.confirm(access.principal, details.job.id, everything=everything)
-        _print_preview(proposed, err=output.wants_json())
-        confirm_or_exit("Confirm this?", skip=yes, canceled="Canceled. It still waits for your confirmation.")
+        if proposed is not None:  # otherwise there is nothing to look at: confirming says why
+            _print_preview(proposed, err=output.wants_json())
+            confirm_or_exit("Confirm this?", skip=yes, canceled="Canceled. It still waits for your confirmation.")
         return await access.jobs.confirm(access.principal, details.job.id, everything=everything)
 
     details = _run_with_jobs(carry_out)
@@ -364,8 +362,7 @@ def edit(job: str, everything: bool, yes: bool, **fields: Any) -> None:
         raise click.UsageError("Say what to change, such as --schedule 'every 3h'.")
 
     async def run(access: JobAccess) -> JobDetails:
-        question = "Change the job to this?"
-        await _confirm(access, draft, question, job=job, everything=everything, yes=yes)
+        await _confirm(access, draft, "Change the job to this?", job=job, everything=everything, yes=yes)
         return await access.jobs.edit(access.principal, job, draft, everything=everything)
 
     details = _run_with_jobs(run)
@@ -392,4 +389,4 @@ async def _confirm(
         access.jobs, access.prices, access.principal, draft, SessionSource.local_cli(), job=job, everything=everything
     )
     _print_preview(preview, err=output.wants_json())
-    confirm_or_exit(question, skip=yes, canceled=_CANCELED)
+    confirm_or_exit(question, skip=yes, canceled="Canceled. Nothing was changed.")

@@ -27,13 +27,11 @@ _RESET = "\x1b[0m"
 
 
 class LinkingScreen:
-    """Shows one prompt."""
-
     def __init__(self, label: str, prompt: LinkingPrompt) -> None:
         self._label = label
         self._prompt = prompt
         rows = make_qr_code(prompt.qr_text) if prompt.qr_text else ()
-        self._squares = _add_margin(rows) if rows else []
+        self._squares = _add_margin(rows) if rows else []  # a text that is too long has no code
 
     def render(self, size: terminal_size | None, *, has_blocks: bool) -> str:
         """Return the text for a terminal of this size; None for a pipe, which gets no colors and any length."""

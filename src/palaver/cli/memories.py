@@ -15,11 +15,11 @@ from palaver.core.invocation import format_command
 from palaver.core.operation import iterate_pages
 from palaver.memory.model import MemoryEntry, MemoryOrigin, build_memory_key
 from palaver.memory.service import MemoryOperations
+from palaver.memory.wire import memory_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from palaver.memory.wire import MemoryJson
     from palaver.sessions.view import SessionView
 
 
@@ -75,7 +75,7 @@ def list_memories(words: tuple[str, ...], origin: str | None) -> None:
     else:
         command = format_command("memories remember TEXT")
         empty = f"No memories yet. Ask the agent to remember something, or use `{command}`."
-    output.print_list({"memories": [_to_json(entry) for entry in found]}, _COLUMNS, found, empty)
+    output.print_list({"memories": [memory_to_json(entry) for entry in found]}, _COLUMNS, found, empty)
 
 
 @memories.command()
@@ -85,7 +85,9 @@ def remember(text: str) -> None:
     """Save a private memory."""
     with open_view() as view:
         entry = view.part(MemoryOperations).remember(text)
-    output.print_result({"memory": _to_json(entry)}, f"Saved {lookup.quote(entry.memory.text)} ({entry.memory.id}).")
+    output.print_result(
+        {"memory": memory_to_json(entry)}, f"Saved {lookup.quote(entry.memory.text)} ({entry.memory.id})."
+    )
 
 
 @memories.command()
@@ -99,7 +101,9 @@ def edit(memory: str, text: str) -> None:
     """
     with open_view() as view:
         entry = view.part(MemoryOperations).update(_find_memory(view, memory).memory.id, text)
-    output.print_result({"memory": _to_json(entry)}, f"Changed {entry.memory.id} to {lookup.quote(entry.memory.text)}.")
+    output.print_result(
+        {"memory": memory_to_json(entry)}, f"Changed {entry.memory.id} to {lookup.quote(entry.memory.text)}."
+    )
 
 
 @memories.command()
@@ -116,7 +120,9 @@ def forget(memory: str, yes: bool) -> None:
         text = lookup.quote(found.memory.text)
         confirm_or_exit(f"Delete the memory {text} (visible to: {_describe_audience(found)})?", skip=yes)
         deleted = view.part(MemoryOperations).forget(found.memory.id)
-    output.print_result({"deleted": _to_json(deleted)}, f"Deleted the memory {lookup.quote(deleted.memory.text)}.")
+    output.print_result(
+        {"deleted": memory_to_json(deleted)}, f"Deleted the memory {lookup.quote(deleted.memory.text)}."
+    )
 
 
 def _iterate_memories(view: SessionView, query: str = "", origin: MemoryOrigin | None = None) -> Iterator[MemoryEntry]:
@@ -129,9 +135,3 @@ def _find_memory(view: SessionView, text: str) -> MemoryEntry:
             return entry
     command = format_command("memories list")
     raise NotFound(f"No memory has the id or the exact text {lookup.quote(text)}. See `{command}`.")
-
-
-def _to_json(entry: MemoryEntry) -> MemoryJson:
-    from palaver.memory.wire import memory_to_json
-
-    return memory_to_json(entry)

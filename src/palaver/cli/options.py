@@ -2,6 +2,9 @@
 
 That person runs the gateway on their own machine: they are its owner and see everybody's conversations, unless
 they ask for their own with `--mine`. Commands ask them before they delete anything.
+
+An argument names a session by its id, the beginning of its id, or its title; a project or a person by name or id. If
+nothing or more than one matches, the error suggests similar names among those that this person may see.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView
 
+MAX_SESSIONS_COMPARED = 200  # the newest sessions, when looking for similar names
+MAX_SUGGESTIONS = 3
+MAX_QUOTED_COLUMNS = 60
 T = TypeVar("T")
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
@@ -117,7 +123,6 @@ def open_view() -> Iterator[SessionView]:
 
 
 def run_async(run: Callable[[], Awaitable[T]]) -> T:
-    """Run an asynchronous call to its end."""
     import asyncio
 
     async def wait() -> T:
@@ -155,14 +160,7 @@ def is_interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-# Finding the session, project or person that an argument names, with suggestions when that fails.
-#
-# A session is named by its id, the beginning of its id, or its title; a project or a person by name or id. If nothing
-# or more than one matches, the error suggests similar names among those that this person may see.
-
-MAX_SESSIONS_COMPARED = 200  # the newest sessions, when looking for similar names
-MAX_SUGGESTIONS = 3
-MAX_QUOTED_COLUMNS = 60
+# ---- finding what an argument names ------------------------------------------------------------------------
 
 
 def find_session(view: SessionView, text: str) -> Session:
@@ -182,7 +180,12 @@ def find_project(view: SessionView, text: str) -> Project:
     for project in projects:
         if text == project.id or name == project.name.casefold():
             return project
-    raise _make_project_not_found(projects, text)
+    similar = find_similar_names(text, [project.name for project in projects])
+    names = ", ".join(quote(project.name) for project in projects[:5])
+    command = format_command("projects create NAME")
+    otherwise = f"You have {names}." if names else f"You have no projects yet. Create one with `{command}`."
+    hint = format_suggestions(map(quote, similar)) or otherwise
+    raise ProjectNotFound(f"No project named {quote(text)}. {hint}", project=text, suggestions=similar)
 
 
 def find_person(members: Sequence[Member], text: str) -> Member:
@@ -255,12 +258,3 @@ def _make_ambiguous_session(view: SessionView, text: str, error: AmbiguousMatch)
         text=text,
         matches=[session.id for session in matches],
     )
-
-
-def _make_project_not_found(projects: Sequence[Project], text: str) -> ProjectNotFound:
-    similar = find_similar_names(text, [project.name for project in projects])
-    names = ", ".join(quote(project.name) for project in projects[:5])
-    command = format_command("projects create NAME")
-    otherwise = f"You have {names}." if names else f"You have no projects yet. Create one with `{command}`."
-    hint = format_suggestions(map(quote, similar)) or otherwise
-    return ProjectNotFound(f"No project named {quote(text)}. {hint}", project=text, suggestions=similar)

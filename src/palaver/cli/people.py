@@ -70,6 +70,9 @@ _REQUEST_COLUMNS: tuple[Column[PairingRequest], ...] = (
 )
 
 
+_ROLES = {Role.OWNER: "an owner", Role.MEMBER: "a member", Role.GUEST: "a guest"}
+
+
 @click.group()
 def people() -> None:
     """Manage the people who use this gateway.
@@ -102,10 +105,6 @@ def find_person(store: SessionStore, name: str | None) -> Person:
 
 def _print_person(member: Member, text: str) -> None:
     output.print_result({"person": member_to_json(member)}, text)
-
-
-def _describe_role(member: Member) -> str:
-    return {Role.OWNER: "an owner", Role.MEMBER: "a member", Role.GUEST: "a guest"}[member.person.role]
 
 
 @people.command("list")
@@ -191,7 +190,7 @@ def change_role(person: str, role: str) -> None:
     """
     with _open_people() as everybody:
         changed = everybody.update(_find_member(everybody, person).person.id, role=Role(role))
-    _print_person(changed, f"{lookup.quote(changed.person.name)} is now {_describe_role(changed)}.")
+    _print_person(changed, f"{lookup.quote(changed.person.name)} is now {_ROLES[changed.person.role]}.")
 
 
 @people.command("timezone")
@@ -275,11 +274,12 @@ def approve_request(code: str, grant: str) -> None:
     with _open_people() as everybody:
         member = everybody.approve(code, Grant(grant))
     name = lookup.quote(member.person.name)
-    text = f"{name} is now {_describe_role(member)}."
+    role = _ROLES[member.person.role]
+    text = f"{name} is now {role}."
     if grant == Grant.ME:
         text = (
-            f"The account is linked to {name}: it sees and can change everything that {name} has, as"
-            f" {_describe_role(member)}. To undo this, use `palaver people unlink`."
+            f"The account is linked to {name}: it sees and can change everything that {name} has, as {role}."
+            " To undo this, use `palaver people unlink`."
         )
     _print_person(member, text)
 
@@ -323,7 +323,6 @@ def password(person: str | None) -> None:
 
 
 def _prompt_for_password(member: Member) -> str:
-    """Prompt twice for the new password; the account service checks whether it is good enough."""
     prompt = f"New password for {lookup.quote(member.person.name)}"
     try:
         new: str = click.prompt(prompt, hide_input=True, confirmation_prompt="Repeat the password", err=True)
@@ -331,9 +330,6 @@ def _prompt_for_password(member: Member) -> str:
         click.echo(err=True)  # ends the line of the question
         raise
     return new
-
-
-# `palaver people erase`: removes a person everywhere, after showing what would go.
 
 
 @people.command("erase")

@@ -256,26 +256,19 @@ def _describe_result(health: AccountHealth) -> Iterator[str]:
     if status.last_test.error is not None:
         yield f"{health.label} doesn't work ({took}): {status.last_test.error}"
         return
-    if health.state is AccountState.LINKING:
-        link = f"`{format_command(f'platforms link {health.short_name}')}`"
-        if status.linking is not None:
-            yield f"{health.label} waits to be linked. Run {link}."
-        else:
-            serve = f"`{format_command('serve')}`"
-            yield f"{health.label} is not linked with a phone yet. Start a server with {serve}, then run {link}."
-        yield from _describe_details(status)
-        return
-    yield f"{health.label} works: signed in{f' as {status.name}' if status.name else ''} ({took})."
-    yield from _describe_details(status)
-    if health.state is AccountState.OFF:
-        yield f"No server runs it yet. Start one with `{format_command('serve')}`."
-
-
-def _describe_details(status: AccountStatus) -> Iterator[str]:
+    serve, link = f"`{format_command('serve')}`", f"`{format_command(f'platforms link {health.short_name}')}`"
+    if health.state is not AccountState.LINKING:
+        yield f"{health.label} works: signed in{f' as {status.name}' if status.name else ''} ({took})."
+    elif status.linking is not None:
+        yield f"{health.label} waits to be linked. Run {link}."
+    else:
+        yield f"{health.label} is not linked with a phone yet. Start a server with {serve}, then run {link}."
     for warning in status.warnings:
         yield f"Warning: {warning}"
     for detail in status.details:
         yield f"Details: {detail}"
+    if health.state is AccountState.OFF:
+        yield f"No server runs it yet. Start one with {serve}."
 
 
 @platforms.command()

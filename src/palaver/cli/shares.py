@@ -29,7 +29,6 @@ from palaver.sessions.view_wire import share_to_json
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from palaver.config import Settings
     from palaver.sessions.share import Share
     from palaver.sessions.shares import Shares
 
@@ -69,19 +68,16 @@ def print_link(share_id: str) -> None:
 
     SHARE is an id from `palaver shares list`. Anyone with the link can read the copy.
     """
-    share = _run_with_shares(lambda service, owner: service.get(owner, share_id, everything=True))
-    link = _find_server_url(load_current_settings()) + share.path
-    output.print_result({"link": link}, link)
-    if is_loopback(urlsplit(link).hostname or "") and not output.wants_json():
-        output.print_hint("It works only on this machine. Set web.public_url to the server's address.")
-
-
-def _find_server_url(settings: Settings) -> str:
-    """Return the address under which others reach the server, or would reach it if it was running."""
     from palaver.cli.running_servers import find_page_url
     from palaver.web.sockets import DEFAULT_PORT
 
-    return find_page_url(settings) or f"http://localhost:{settings.web.port or DEFAULT_PORT}"
+    share = _run_with_shares(lambda service, owner: service.get(owner, share_id, everything=True))
+    settings = load_current_settings()
+    url = find_page_url(settings) or f"http://localhost:{settings.web.port or DEFAULT_PORT}"  # if it was running
+    link = url + share.path
+    output.print_result({"link": link}, link)
+    if is_loopback(urlsplit(link).hostname or "") and not output.wants_json():
+        output.print_hint("It works only on this machine. Set web.public_url to the server's address.")
 
 
 def _parse_expiry(_ctx: click.Context, _argument: click.Parameter, text: str) -> datetime | None:

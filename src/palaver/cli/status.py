@@ -1,4 +1,4 @@
-"""`palaver status`: database, config file, recent conversations and agent."""
+"""`palaver status`, `upgrade`, `migrate` and `doctor`: what an installation has, and how to move and check it."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 MAX_SESSIONS_COUNTED = 50  # beyond that, the output says "50+"
+MAX_LISTED = 20  # problems that are printed one by one
+_MARKS = {"ok": ("ok", "green"), "warning": ("warning", "yellow"), "problem": ("PROBLEM", "red")}
 
 
 @click.command()
@@ -69,9 +71,6 @@ def describe_database(settings: Settings) -> str:
     return f"PostgreSQL, database {parts.path.strip('/') or '(default)'} on {parts.hostname or 'this machine'}"
 
 
-# `palaver upgrade`: brings the database of an older version up to date.
-
-
 @click.command()
 @yes_option
 def upgrade(yes: bool) -> None:
@@ -95,9 +94,6 @@ def upgrade(yes: bool) -> None:
         click.echo("The database is up to date.")
 
 
-# `palaver migrate`: moves a store from SQLite to PostgreSQL, or back.
-
-
 @click.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
@@ -118,10 +114,14 @@ def migrate(source: str, target: str, dry_run: bool, start_over: bool) -> None:
     server = find_running_server(settings.home, None)
     if server is not None and settings.database_url == source:
         raise StoreBusy(f"Palaver is running at {server.url} on this database. Stop it first.", url=server.url)
-    progress = _ProgressLine()
-    migration = StoreMigration(source, target, start_over=start_over, on_progress=progress.show)
+
+    def show_progress(table: str, rows: int) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{table}{f' {rows:,}' if rows else ''}", nl=False, err=True)
+
+    migration = StoreMigration(source, target, start_over=start_over, on_progress=show_progress)
     reports = migration.plan() if dry_run else migration.run()
-    progress.clear()
+    show_progress("", 0)
     if wants_json():
         print_json({"dry_run": dry_run, "tables": [report.to_json() for report in reports]})
         return
@@ -160,28 +160,6 @@ def _print_reports(reports: list[TableReport], *, dry_run: bool) -> None:
         print_table(columns, filled)
     else:
         click.echo("The source is empty.")
-
-
-class _ProgressLine:
-    """One line at a terminal that says which table is being copied."""
-
-    def __init__(self) -> None:
-        self._is_shown = sys.stderr is not None and sys.stderr.isatty()
-
-    def show(self, table: str, rows: int) -> None:
-        if self._is_shown:
-            count = f" {rows:,}" if rows else ""
-            click.echo(f"\r\x1b[K{table}{count}", nl=False, err=True)
-
-    def clear(self) -> None:
-        if self._is_shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
-
-
-# `palaver doctor`: checks an installation and says how to fix what is wrong.
-
-MAX_LISTED = 20  # problems that are printed one by one
-_MARKS = {"ok": ("ok", "green"), "warning": ("warning", "yellow"), "problem": ("PROBLEM", "red")}
 
 
 @click.command()

@@ -7,6 +7,7 @@ lines unless the caller wants them in full, and a line says how much was cut.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from palaver.cli.output import (
@@ -33,23 +34,13 @@ MAX_TOOL_RESULT_LINES = 10
 MAX_ARGUMENT_COLUMNS = 200
 
 
-# ---- names -------------------------------------------------------------------------------------------------
-
-
-def format_place(session: Session) -> str:
-    return export.format_place(session, clean_line)
+format_place = partial(export.format_place, clean=clean_line)
+format_speaker = partial(export.format_speaker, clean=clean_line)
 
 
 def format_heading(session: Session) -> str:
     """Return the title, or the preview of the last message in quotation marks."""
     return clean_line(session.shown_title) if session.shown_title else f"“{clean_line(session.preview)}”"
-
-
-def format_speaker(message: Message, session: Session) -> str:
-    return export.format_speaker(message, session, clean_line)
-
-
-# ---- conversations -----------------------------------------------------------------------------------------
 
 
 def format_header(session: Session, now: datetime, project: str | None = None) -> list[str]:
@@ -106,7 +97,6 @@ def format_events(events: Iterable[Event], session: Session, *, in_full: bool) -
 
 
 def _format_message(message: Message, *, in_full: bool) -> Iterator[str]:
-    """Format the content of a message as indented lines."""
     lines = [line for part in _format_parts(message) for line in clean_text(part).rstrip().split("\n")]
     cut_count = len(lines) - MAX_TOOL_RESULT_LINES if message.role == "tool" and not in_full else 0
     for line in lines[:MAX_TOOL_RESULT_LINES] if cut_count > 1 else lines:
@@ -123,13 +113,13 @@ def format_search_hit(hit: SearchHit, session: Session, now: datetime) -> Iterat
 
 
 def _format_parts(message: Message) -> Iterator[str]:
-    """Format the parts of a message: reasoning, content, tool calls."""
     reasoning = message.extra.get("reasoning")
     if isinstance(reasoning, str) and reasoning.strip():
         yield f"(thinking) {reasoning.strip()}"
     yield from _format_content(message.content)
     for call in message.extra.get("tool_calls") or ():
-        yield _format_tool_call(call)
+        name, arguments = export.split_tool_call(call)
+        yield f"→ {clean_line(name)}({truncate_text(clean_line(arguments), MAX_ARGUMENT_COLUMNS)})"
 
 
 def _format_content(content: str | Sequence[Any] | None) -> Iterator[str]:
@@ -144,11 +134,6 @@ def _format_content(content: str | Sequence[Any] | None) -> Iterator[str]:
         else:
             kind = part.get("type") if isinstance(part, Mapping) else None
             yield f"[{clean_line(str(kind or 'attachment'))}]"
-
-
-def _format_tool_call(call: object) -> str:
-    name, arguments = export.split_tool_call(call)
-    return f"→ {clean_line(name)}({truncate_text(clean_line(arguments), MAX_ARGUMENT_COLUMNS)})"
 
 
 def _format_value(value: object) -> str:
