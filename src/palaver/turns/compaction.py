@@ -44,7 +44,6 @@ from palaver.turns.request_builder import RunDependencies, load_turn_choices
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-    from typing import Any
 
     from palaver.config.agent_rules import CompactionRules
     from palaver.sessions.events import Compaction, Event

@@ -33,7 +33,7 @@ from palaver.sessions.context import Redactor, SessionContext, build_session_con
 from palaver.sessions.conversations import explain_automatic_start
 from palaver.sessions.events import Event, EventKind
 from palaver.sessions.home_channels import load_home_channels
-from palaver.sessions.model import AUTOMATIC_START_REASONS, Session, SessionEntry
+from palaver.sessions.model import AUTOMATIC_START_REASONS, SessionEntry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -233,15 +233,11 @@ class RequestBuilder:
         if session.start_reason in AUTOMATIC_START_REASONS and session.previous_had_messages:
             reason = explain_automatic_start(tx, config, row.no, session)
             more.append(f"When this conversation started, the user was told: {reason}")
-        project = self._list_project_instructions(tx, session)
+        project = []
+        if not session.shared:  # only in the owner's private conversations: others must not learn them
+            text = projects.load_instructions(tx, self.lease.session_no, self.lease.person_id)
+            project += [] if text is None else [f"Instructions of the project that this conversation is in:\n{text}"]
         return build_instructions(self.dependencies, choices, context, project=project, more=[*more, memory_text])
-
-    def _list_project_instructions(self, tx: Transaction, session: Session) -> list[str]:
-        """List the instructions of the project, in the owner's private conversations: others must not learn them."""
-        if session.shared:
-            return []
-        text = projects.load_instructions(tx, self.lease.session_no, self.lease.person_id)
-        return [] if text is None else [f"Instructions of the project that this conversation is in:\n{text}"]
 
 
 def _make_events(answer: Sequence[Message]) -> list[Event]:

@@ -67,19 +67,11 @@ if TYPE_CHECKING:
     from palaver.sessions.table import SessionRow
     from palaver.sessions.turn_leases import TurnLease
 
-_NOT_PRIVATE = "This tool is not available here, because other people can read this conversation."
+_NOT_PRIVATE: Final = "This tool is not available here, because other people can read this conversation."
 MAX_SENDS_PER_TURN: Final = 10
 FILE_FOLDER: Final = "messages"  # of what is sent to `local`
 _MAX_COUNTED_TURNS: Final = 1000
-_OWN_CHAT = "You are answering in this chat: your answer appears there by itself. Nothing was sent."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
-    principal: Principal
-    session_row: SessionRow
-    input_seq: int | None = None  # the message to answer
-    lease: TurnLease | None = None  # the turn that uses them; None: they are only listed
+_OWN_CHAT: Final = "You are answering in this chat: your answer appears there by itself. Nothing was sent."
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +97,18 @@ class Toolbox:
     ) -> tuple[Tool, ...]:
         """List Palaver's own tools for a principal in a conversation, to answer message `input_seq`.
 
-        `granted` are the toolsets that a job may use; without them it has no tools.
+        Without a lease of the turn that uses them, they are only listed. `granted` are the toolsets that a job may use;
+        without them it has no tools.
         """
         if principal is None or (principal.job_id is not None and granted is None):
             return ()
-        context = ToolContext(principal=principal, session_row=session_row, input_seq=input_seq, lease=lease)
         tools = tuple(
             limit_results(tool)
             if name in toolsets.PUBLIC_TOOLSETS
             else self._guard_tool(limit_results(tool), principal, session_row)
             for name in self._list_toolset_names(principal, session_row, (), granted)
             if name not in disabled
-            for tool in self._build_tools(name, context)
+            for tool in self._build_tools(name, principal, session_row, input_seq, lease)
         )
         if principal.job_id is None or lease is None:
             return tools
@@ -175,10 +167,24 @@ class Toolbox:
             for name in toolsets.list_session_toolsets(session_row.session, self.rules, servers, principal.role)
         ]
 
-    def _build_tools(self, toolset: str, context: ToolContext) -> tuple[Tool, ...]:
-        principal, session_row, lease = context.principal, context.session_row, context.lease
+    def _build_tools(
+        self,
+        toolset: str,
+        principal: Principal,
+        session_row: SessionRow,
+        input_seq: int | None,
+        lease: TurnLease | None,
+    ) -> tuple[Tool, ...]:
         if toolset == HISTORY_TOOLSET:
-            return self._build_history_tools(context)
+            session = session_row.session
+            scope = ViewScope(
+                principal=principal,
+                clock=self.clock,
+                audience_no=session_row.audience_no if session.shared else None,
+                lane_key=session.key if is_personal_lane_in_group(session) else None,
+            )
+            view = AsyncSessionView(self.engine, scope)
+            return history.make_history_tools(view, session_id=session.id, input_seq=input_seq)
         if toolset == MEMORY_TOOLSET:
             limit = self.rules.memory.max_memories
             return memory.make_memory_tools(
@@ -192,18 +198,6 @@ class Toolbox:
         if toolset == WEB_TOOLSET and self.web_access is not None:
             return web.make_web_tools(self.web_access, principal.person_id)
         return ()
-
-    def _build_history_tools(self, context: ToolContext) -> tuple[Tool, ...]:
-        session_row = context.session_row
-        scope = ViewScope(
-            principal=context.principal,
-            clock=self.clock,
-            audience_no=session_row.audience_no if session_row.session.shared else None,
-            lane_key=session_row.session.key if toolsets.is_personal_lane_in_group(session_row.session) else None,
-        )
-        return history.make_history_tools(
-            AsyncSessionView(self.engine, scope), session_id=session_row.session.id, input_seq=context.input_seq
-        )
 
     def _guard_tool(self, tool: Tool, principal: Principal, session_row: SessionRow) -> Tool:
         """Let the tool fail, when it is used, if its result could be read by people who may not see it."""

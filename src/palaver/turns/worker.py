@@ -19,9 +19,8 @@ from palaver.accounts import access
 from palaver.core.background import PollLoop, create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Transaction, WorkKind, Write, write_kind
+from palaver.core.engines.base import Transaction, WorkKind, Write
 from palaver.core.errors import InvalidMessage, LeaseLost, StoreError
-from palaver.core.tasks import cancel_tasks
 from palaver.core.texts import say
 from palaver.people.model import Role
 from palaver.sessions import turn_leases
@@ -41,10 +40,9 @@ from palaver.turns.run import Run
 from palaver.turns.side_work import TitleWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from palaver.config.agent_rules import TurnRules
-    from palaver.core.ids import TurnId
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.message import Message
     from palaver.sessions.turn_leases import ClaimRequest, OrphanTurn, TurnLease
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 30.0
 HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
-STORE_RETRY_SECONDS = 1.0  # the same, after the store was not available
+STORE_RETRY_SECONDS = 1.0  # between two attempts to recover a run that could not be stored
 DRAFT_SAVE_SECONDS = 0.2  # between two saves of all drafts
 POLL_SECONDS = 10.0  # the worker looks for turns at least this often, also when nothing wakes it
 CANCEL_TIMEOUT_SECONDS = 5.0  # for a run to react to being canceled, when the process stops
@@ -140,26 +138,20 @@ class TurnWorker:
         self._title_writer = TitleWriter(get_dependencies)
         self._owner = create_lease_owner()
         self._runs: dict[int, Run] = {}  # by turn number
-        self._has_runs = asyncio.Event()  # an idle worker saves no drafts
-        self._claim_loop = PollLoop(
-            self._poll, "palaver-turns", log=log, failure_event="turn_claim_failed", kind=WorkKind.TURN
-        )
-        self._upkeep_loops: list[asyncio.Task[None]] = []
+        make_loop = partial(PollLoop, log=log, kind=WorkKind.TURN)
+        self._claim_loop = make_loop(self._poll, "palaver-turns", failure_event="turn_claim_failed")
+        self._draft_loop = make_loop(self._save_drafts, "palaver-drafts", failure_event="draft_save_failed")
+        self._lease_loop = make_loop(self._keep_leases, "palaver-leases", failure_event="turn_lease_extension_failed")
         self._on_change = on_change  # called when there may be something to send
 
     async def start(self) -> None:
         """Recover the turns of dead workers, then start to claim turns."""
-        await self.recover_orphans()
-        await self._get_dependencies().budgets.recover_calls()
+        await self._recover_after_crashes()
         self._get_dependencies().feed.add_work_listener(self.wake)
-        self._claim_loop.start()
-        self._upkeep_loops = [
-            asyncio.create_task(self._run_draft_loop(), name="palaver-drafts"),
-            asyncio.create_task(self._run_lease_loop(), name="palaver-leases"),
-        ]
+        for loop in (self._claim_loop, self._draft_loop, self._lease_loop):
+            loop.start()
 
     def wake(self) -> None:
-        """Look now for turns to run or to stop."""
         self._claim_loop.wake()
 
     @property
@@ -175,8 +167,8 @@ class TurnWorker:
             await asyncio.wait(tasks, timeout=grace_seconds)
         await asyncio.gather(*(self._hand_over(run) for run in list(self._runs.values())))
         await self._title_writer.stop()
-        loops, self._upkeep_loops = self._upkeep_loops, []
-        await cancel_tasks(loops)
+        await self._draft_loop.cancel()
+        await self._lease_loop.cancel()
 
     async def _hand_over(self, run: Run) -> None:
         """Stop a run. Without side effects another worker starts it again; otherwise it ends as interrupted."""
@@ -236,9 +228,12 @@ class TurnWorker:
             run = Run(self._get_dependencies(), lease)
             run.release_agent = self._get_dependencies().acquire_agent()
             self._runs[lease.turn_no] = run
-            self._has_runs.set()
+            self._draft_loop.wake()
             run.task = asyncio.create_task(self._execute(run), name=f"palaver-turn-{lease.turn_id}")
-        self._stop_requested_runs(work.stop_requests)
+        for run in self._runs.values():
+            if (stop_request := work.stop_requests.get(run.lease.turn_id)) is not None:
+                is_stop = stop_request is StopRequest.STOP
+                run.stop(InterruptReason.STOPPED if is_stop else InterruptReason.NEW_MESSAGE)
         return POLL_SECONDS if work.next_due_at is None else min(POLL_SECONDS, (work.next_due_at - now) / 1e6)
 
     async def _execute(self, run: Run) -> None:
@@ -261,8 +256,6 @@ class TurnWorker:
         finally:
             run.release_agent()
             self._runs.pop(run.lease.turn_no, None)
-            if not self._runs:
-                self._has_runs.clear()
             self.wake()
             self._on_change()
 
@@ -299,30 +292,10 @@ class TurnWorker:
         except StoreError as error:
             log.error("turn_usage_not_recorded", extra={"turn": run.lease.turn_id, "error": str(error)})
 
-    def _stop_requested_runs(self, stop_requests: Mapping[TurnId, StopRequest]) -> None:
-        for run in self._runs.values():
-            stop_request = stop_requests.get(run.lease.turn_id)
-            if stop_request is not None:
-                is_stop = stop_request is StopRequest.STOP
-                run.stop(InterruptReason.STOPPED if is_stop else InterruptReason.NEW_MESSAGE)
-
     # -- drafts and leases ---------------------------------------------------------------------------------
 
-    async def _run_draft_loop(self) -> None:
-        """Save all growing drafts at a steady interval: one transaction, however many runs there are."""
-        write_kind.set(WorkKind.TURN)
-        while True:
-            await self._has_runs.wait()
-            await asyncio.sleep(DRAFT_SAVE_SECONDS)
-            try:
-                await self._save_drafts()
-            except StoreError as error:
-                log.warning("draft_save_failed", extra={"error": str(error)})
-                await asyncio.sleep(STORE_RETRY_SECONDS)
-            except Exception:  # whatever it is, later drafts must still be saved
-                log.exception("draft_save_failed")
-
-    async def _save_drafts(self) -> None:
+    async def _save_drafts(self) -> float:
+        """Save all growing drafts in one transaction; return the seconds until the next time."""
         candidates = [
             (run, *run.get_unsaved_pieces())
             for run in self._runs.values()
@@ -330,7 +303,7 @@ class TurnWorker:
         ]
         unsaved = [each for each in candidates if each[1]]
         if not unsaved:
-            return
+            return DRAFT_SAVE_SECONDS if self._runs else POLL_SECONDS
         async with contextlib.AsyncExitStack() as locks:
             for run, _, _ in unsaved:
                 await locks.enter_async_context(run.save_lock)  # free, as checked above: this does not wait
@@ -342,23 +315,13 @@ class TurnWorker:
                     run.saved_position = position
                 else:
                     self._abandon(run)
+        return DRAFT_SAVE_SECONDS
 
-    async def _run_lease_loop(self) -> None:
-        """Extend the leases of running turns, and recover the turns of dead workers, at a steady interval."""
-        write_kind.set(WorkKind.TURN)
-        wait = HEARTBEAT_SECONDS
-        while True:
-            await asyncio.sleep(wait)
-            wait = STORE_RETRY_SECONDS
-            try:
-                await self._extend_leases()
-                await self.recover_orphans()
-                await self._get_dependencies().budgets.recover_calls()
-                wait = HEARTBEAT_SECONDS
-            except StoreError as error:
-                log.warning("turn_lease_extension_failed", extra={"error": str(error)})
-            except Exception:  # whatever it is: without this loop every running turn loses its lease
-                log.exception("turn_lease_extension_failed")
+    async def _keep_leases(self) -> float:
+        """Extend the leases of running turns and recover those of dead workers; return the seconds until next time."""
+        await self._extend_leases()
+        await self._recover_after_crashes()
+        return HEARTBEAT_SECONDS
 
     async def _extend_leases(self) -> None:
         if not self._runs:
@@ -377,6 +340,10 @@ class TurnWorker:
             run.task.cancel()
 
     # -- recovery ------------------------------------------------------------------------------------------
+
+    async def _recover_after_crashes(self) -> None:
+        await self.recover_orphans()
+        await self._get_dependencies().budgets.recover_calls()
 
     async def recover_orphans(self) -> int:
         now = self._now()
