@@ -62,7 +62,9 @@ class CommandRegistry:
             help="Without arguments, lists every command you can use. With a name, explains that command.",
             example="/help undo",
             aliases=("start",),
-            parse=self._parse_help,
+            parse=lambda text: (
+                self.explain_command.call(name=text.removeprefix("/").lower()) if text else self.list_commands.call()
+            ),
         )
         *others, (heading, last) = groups
         self._groups: Groups = (*others, (heading, (*last, help_command)))
@@ -126,11 +128,6 @@ class CommandRegistry:
         )
 
     # -- help ----------------------------------------------------------------------------------------------
-
-    def _parse_help(self, text: str) -> CommandCall:
-        if not text:
-            return self.list_commands.call()
-        return self.explain_command.call(name=text.removeprefix("/").lower())
 
     def _list_commands(self, context: CommandContext) -> CommandReply:
         blocks: list[str] = []

@@ -39,8 +39,6 @@ class CommandRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
-    """Runs calls of slash commands."""
-
     registry: CommandRegistry
     store: SessionStore
     settings: CurrentSettings
@@ -52,13 +50,9 @@ class CommandRunner:
 
     async def load_prices(self) -> None:
         """Load the prices of the models that are used by default, or by a profile, or can be chosen."""
-        profiles = self.settings.profile.profiles.values()
-        models = [
-            self.settings.agent.model,
-            *(each.model for each in profiles if each.model),
-            *self.settings.agent.list_models(),
-        ]
-        await self.settings.prices.load(models)
+        agent, profiles = self.settings.agent, self.settings.profile.profiles.values()
+        of_profiles = [each.model for each in profiles if each.model]
+        await self.settings.prices.load([agent.model, *of_profiles, *agent.list_models()])
 
     def run(
         self,

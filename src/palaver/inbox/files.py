@@ -52,9 +52,9 @@ MAX_DOWNLOADS_PER_SENDER: Final = 3
 DOWNLOAD_SECONDS: Final = 60.0  # for one file
 TOTAL_SECONDS: Final = 150.0  # for all files of a message
 _BYTES_PER_MB: Final = 1_000_000
+MAX_EXPORT_SECONDS: Final = 60.0  # a conversation that takes longer is exported on the page or in the terminal
 
 log = logging.getLogger(__name__)
-MAX_EXPORT_SECONDS: Final = 60.0  # a conversation that takes longer is exported on the page or in the terminal
 
 
 @dataclass(frozen=True, slots=True)

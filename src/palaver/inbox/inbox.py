@@ -63,8 +63,6 @@ log = logging.getLogger(__name__)
 
 
 class Inbox:
-    """Accepts messages and updates, and runs slash commands."""
-
     def __init__(
         self,
         store: SessionStore,
@@ -262,33 +260,33 @@ class Inbox:
 
     def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
         """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""
-        source = sender_merge.find_merged_source(tx, inbound.source)
-        speaker = access.find_speaker(tx, source, self._settings.rules) if source else None
-        if source is None or speaker is None or not speaker.can_speak or speaker.person is None:
-            return None
-        if len(get_text(inbound)) > MAX_MESSAGE_CHARS:
+        source, person = self._find_known_sender(tx, inbound)
+        if source is None or person is None or len(get_text(inbound)) > MAX_MESSAGE_CHARS:
             return None
         inbound = replace(inbound, source=source)
-        row = find_session(tx, inbound, speaker.person)
+        row = find_session(tx, inbound, person)
         duplicate = find_duplicate(tx, inbound)
         if duplicate is not None:
             return duplicate
         now = self._store.clock.now()
-        refusal = access.check_message_rate(tx, speaker.person, self._settings.rules, now)
+        refusal = access.check_message_rate(tx, person, self._settings.rules, now)
         if refusal is not None:
             return self._translate(refusal, inbound)
         try:
-            return self._translate(self._run_command(tx, inbound, call, speaker.person, row, now), inbound)
+            return self._translate(self._run_command(tx, inbound, call, person, row, now), inbound)
         except CommandRejected as rejected:
             return self._build_rejection(tx, inbound, rejected.error)
 
     def _find_search_scope(self, tx: Transaction, inbound: Inbound) -> PendingScope:
         """Return the sessions that the sender of a search may see."""
+        _, person = self._find_known_sender(tx, inbound)
+        return PendingScope(() if person is None else people.list_audiences(tx, person.id))
+
+    def _find_known_sender(self, tx: Transaction, inbound: Inbound) -> tuple[SessionSource | None, Person | None]:
+        """Return the source with the sender's main id, and the sender if they are known and may talk to the agent."""
         source = sender_merge.find_merged_source(tx, inbound.source)
         speaker = access.find_speaker(tx, source, self._settings.rules) if source else None
-        if speaker is None or speaker.person is None or not speaker.can_speak:
-            return PendingScope(())
-        return PendingScope(people.list_audiences(tx, speaker.person.id))
+        return source, speaker.person if speaker is not None and speaker.can_speak else None
 
     def _build_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
         """Build the receipt of a command that could not be carried out."""

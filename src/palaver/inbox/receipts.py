@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.clock import format_time
 from palaver.core.errors import InvalidMessage, SessionNotFound
-from palaver.core.ids import SessionId, SessionKey, TurnId
+from palaver.core.ids import SessionId
 from palaver.core.texts import say, translate
 from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice_to_address
@@ -50,15 +50,8 @@ def find_duplicate(tx: Transaction, inbound: Inbound) -> Receipt | None:
     stored = inbound_messages.find_receipt(tx, inbound)
     if stored is None or (inbound.can_be_repeated and stored["outcome"] == Outcome.REJECTED):
         return None  # earlier versions kept refusals everywhere
-    return Receipt(
-        outcome=Outcome.DUPLICATE,
-        session_id=SessionId(stored["session_id"]) if "session_id" in stored else None,
-        session_key=SessionKey(stored["session_key"]) if "session_key" in stored else None,
-        turn_id=TurnId(stored["turn_id"]) if "turn_id" in stored else None,
-        seq=stored.get("seq"),
-        reply=stored.get("reply"),
-        facts={"first": stored["outcome"]},
-    )
+    fields: dict[str, Any] = {name: stored.get(name) for name in _STORED_FIELDS}
+    return Receipt(outcome=Outcome.DUPLICATE, facts={"first": stored["outcome"]}, **fields)
 
 
 def translate_receipt(receipt: Receipt, language: str) -> Receipt:
@@ -200,10 +193,9 @@ class BotLimit:
         if source.platform not in self._settings.rules.bot_platforms:
             return False
         now = self._get_seconds()
-        times = self._answer_times.setdefault((source.platform, source.account), deque())
-        while times and times[0] <= now - _WINDOW_SECONDS:
-            times.popleft()
-        if len(times) >= MAX_ANSWERS_PER_MINUTE:
+        key = source.platform, source.account
+        times = self._answer_times.setdefault(key, deque(maxlen=MAX_ANSWERS_PER_MINUTE))
+        if len(times) == MAX_ANSWERS_PER_MINUTE and times[0] > now - _WINDOW_SECONDS:
             return False
         times.append(now)
         return True

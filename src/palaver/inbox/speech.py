@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -74,7 +75,7 @@ class Speech:
         self._environ = environ
         self._owner = create_lease_owner()
         self._slots = asyncio.Semaphore(MAX_RUNNING)
-        self._running: dict[PersonId, int] = {}
+        self._running: Counter[PersonId] = Counter()
         self._closing = BackgroundTasks("palaver-old-speech-engine")
         self._choose_engines(profile)
 
@@ -132,14 +133,13 @@ class Speech:
                 async with asyncio.timeout(deadline - time.monotonic()):
                     text = await self._transcribe(person.id, recording, platform)
                 transcripts[recording.id] = Transcript(text)
+                continue
             except TimeoutError:
                 reason = f"it took longer than {VOICE_NOTES_SECONDS:.0f} seconds"
-                transcripts[recording.id] = Transcript(error=reason)
             except PalaverError as error:
                 reason = "the server can't open it now" if isinstance(error, StoreError) else str(error).rstrip(".")
-                transcripts[recording.id] = Transcript(error=reason)
-            if (reason_given := transcripts[recording.id].error) is not None:
-                log.warning("voice_note_not_transcribed", extra={"platform": platform, "error": reason_given})
+            transcripts[recording.id] = Transcript(error=reason)
+            log.warning("voice_note_not_transcribed", extra={"platform": platform, "error": reason})
         return transcripts
 
     async def transcribe(self, principal: Principal, attachment_id: str) -> str:
@@ -179,8 +179,7 @@ class Speech:
 
         def read(tx: Transaction) -> tuple[str, int, str, int]:
             row = sessions.get_visible(tx, session_id, principal.person_id)
-            found = [event.message for event in events.list_events_at(tx, row.no, [seq])]
-            message = found[0] if found else None
+            message = next((event.message for event in events.list_events_at(tx, row.no, [seq])), None)
             if message is None or message.role != "assistant":
                 raise InvalidInput(f"seq: message {seq} is not an answer.", key="seq")
             return message.text, row.no, str(row.session.origin.platform), row.audience_no
@@ -215,14 +214,11 @@ class Speech:
     async def _run(self, work: SideWork, call: Callable[[BudgetMeter], Awaitable[T]]) -> T:
         """Call an engine, and record what it has used, whatever becomes of it."""
         person_id = work.person_id
-        if self._running.get(person_id, 0) >= MAX_RUNNING_PER_PERSON:
+        if self._running[person_id] >= MAX_RUNNING_PER_PERSON:
             raise LimitReached(
-                say(
-                    "inbox.speech_busy",
-                    "You already have recordings or answers in progress. Try again in a moment.",
-                )
+                say("inbox.speech_busy", "You already have recordings or answers in progress. Try again in a moment.")
             )
-        self._running[person_id] = self._running.get(person_id, 0) + 1
+        self._running[person_id] += 1
         meter = self._budgets.make_meter(work, CallPurpose.SPEECH)
         try:
             async with self._slots:
@@ -231,8 +227,7 @@ class Speech:
             raise AgentError("The recording can't be read.") from error
         finally:
             self._running[person_id] -= 1
-            if not self._running[person_id]:
-                del self._running[person_id]
+            self._running += Counter()  # leaves out those that have none
             await asyncio.shield(self._record(meter.call_ids))
 
     async def _record(self, call_ids: Sequence[str]) -> None:

@@ -226,9 +226,6 @@ class _Answer:
             end = explain_interruption(InterruptReason.SERVER_STOPPED)
         finally:  # before the reader hears of the end: when they have it, everything is recorded
             await self.dependencies.budgets.finish_ending(asyncio.create_task(self._record_usage(meter)))
-        await self._put_end(end)
-
-    async def _put_end(self, end: AnswerEnded) -> None:
         await self._put_notices()
         usages = [report.usage for report in self._reports]
         await self.events.put(replace(end, usage=reduce(TurnUsage.add, usages) if usages else TurnUsage()))

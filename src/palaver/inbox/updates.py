@@ -82,6 +82,15 @@ _OLD_QUESTION: Final = say(
 )
 _UNKNOWN: Final = say("button.old", "This button no longer works.")
 _LAST_MESSAGES_READ: Final = 50
+MAX_EMOJI_CHARS: Final = 64
+MAX_NAMED_MEMBERS: Final = 20
+_RERUN_OFFER: Final = say("edit.offer", "You edited your message. Send /retry to answer the edited message.")
+_DELETED: Final = "The message was deleted before it was answered."
+_REMOVED: Final = say(
+    "chat.account_removed", "Palaver's account was removed from this chat. Add it again to get messages there."
+)
+_IGNORED: Final = Receipt(outcome=Outcome.IGNORED)
+_RECORDED: Final = Receipt(outcome=Outcome.RECORDED)
 
 
 class ButtonHandler:
@@ -107,28 +116,23 @@ class ButtonHandler:
         if call.command in {JOBS.name, LINK.name}:
             line = (receipt.reply or "").partition("\n\n")[0]  # the details are in the question
             receipt = replace(receipt, reply=strip_markdown(line))
-            _send_line(tx, press, line, to_micros(now))
+            # The chat keeps what was decided: platforms show the reply to a press only for a moment.
+            if (address := find_delivery_address(press.source)) is not None:
+                send_notice_to_address(tx, str(address), line, to_micros(now), reply_to=press.message_id)
         save_receipt(tx, record, receipt, to_micros(now))
         return receipt
 
     def record_rejection(self, tx: Transaction, press: ButtonPressed, error: PalaverError, now: datetime) -> Receipt:
         """Record a press that had no effect."""
         record = build_press_record(press)
-        facts = {**error.facts, "error": error.code}
-        receipt = Receipt(outcome=Outcome.REJECTED, reply=error.text, facts=facts)
         duplicate = find_duplicate(tx, record)
         if duplicate is not None:
             return duplicate
-        receipt = translate_receipt(receipt, self._settings.rules.language)
+        facts = {**error.facts, "error": error.code}
+        rejection = Receipt(outcome=Outcome.REJECTED, reply=error.text, facts=facts)
+        receipt = translate_receipt(rejection, self._settings.rules.language)
         save_receipt(tx, record, receipt, to_micros(now))
         return receipt
-
-
-def _send_line(tx: Transaction, press: ButtonPressed, line: str, now: int) -> None:
-    """Let the chat keep what was decided: platforms show the reply to a press only for a moment."""
-    address = find_delivery_address(press.source)
-    if address is not None:
-        send_notice_to_address(tx, str(address), line, now, reply_to=press.message_id)
 
 
 def build_press_record(press: ButtonPressed) -> Inbound:
@@ -192,17 +196,6 @@ def find_last_question(tx: Transaction, session_no: int) -> int | None:
     newest = events.list_messages(tx, session_no, limit=_LAST_MESSAGES_READ)
     questions = [event.seq for event in newest if event.message is not None and event.message.role == "user"]
     return questions[-1] if questions else None
-
-
-MAX_EMOJI_CHARS: Final = 64
-MAX_NAMED_MEMBERS: Final = 20
-_RERUN_OFFER: Final = say("edit.offer", "You edited your message. Send /retry to answer the edited message.")
-_DELETED: Final = "The message was deleted before it was answered."
-_REMOVED: Final = say(
-    "chat.account_removed", "Palaver's account was removed from this chat. Add it again to get messages there."
-)
-_IGNORED: Final = Receipt(outcome=Outcome.IGNORED)
-_RECORDED: Final = Receipt(outcome=Outcome.RECORDED)
 
 
 class UpdateHandler:

@@ -62,8 +62,9 @@ _NO_TITLE = "-"
 @write_action("new")
 def start_session(context: CommandContext, *, title: str | None = None) -> CommandReply:
     lane_row = lanes.find_current_session(context.tx, context.lane_key)
-    empty_row = lane_row if lane_row is not None and _is_empty(context, lane_row) else None
-    current_row = context.session_row
+    empty_row, current_row = None, context.session_row
+    if lane_row is not None and lane_row.session.active_at is None:
+        empty_row = None if turns.load_open(context.tx, lane_row.no).is_busy else lane_row
     if empty_row is not None and current_row is not None and empty_row.no == current_row.no:
         return _stay_in_empty_session(context, empty_row, title)
     if lane_row is None and title is None:
@@ -87,10 +88,6 @@ def _start_on_lane(context: CommandContext) -> SessionRow:
     return enter_lane(context) if entry is None else sessions.get(context.tx, entry.session_id)
 
 
-def _is_empty(context: CommandContext, row: SessionRow) -> bool:
-    return row.session.active_at is None and not turns.load_open(context.tx, row.no).is_busy
-
-
 def _stay_in_empty_session(context: CommandContext, row: SessionRow, title: str | None) -> CommandReply:
     if title is None:
         text = say("new.already", "This conversation is already new and empty.")
@@ -98,7 +95,7 @@ def _stay_in_empty_session(context: CommandContext, row: SessionRow, title: str 
     session = _set_title(context, row, title)
     title = format_title(session.title or "")
     text = say("new.renamed", "This conversation was already new and is now called {title}.", title=title)
-    text += _describe_title_undo(row.session.title)
+    text += describe_undo(f"/title {row.session.title or _NO_TITLE}")
     return CommandReply(text=text, session_id=session.id, data=build_session_data(session))
 
 
@@ -159,12 +156,9 @@ def set_title(context: CommandContext, *, title: str | None) -> CommandReply:
         )
     else:
         text = say("title.set", "Renamed to {title}.", title=format_title(session.title))
+    text += describe_undo(f"/title {previous or _NO_TITLE}")
     data = build_session_data(session) | {"previous_title": previous}
-    return CommandReply(text=text + _describe_title_undo(previous), session_id=session.id, data=data)
-
-
-def _describe_title_undo(previous: str | None) -> str:
-    return describe_undo(f"/title {previous or _NO_TITLE}")
+    return CommandReply(text=text, session_id=session.id, data=data)
 
 
 # ---- resuming ----------------------------------------------------------------------------------------------
@@ -246,7 +240,12 @@ def branch_session(context: CommandContext, *, title: str | None = None) -> Comm
     row = context.require_session(Action.FORK)
     if not row.session.message_count:
         raise NothingToDo(say("branch.empty", "There's nothing to branch from: this conversation has no messages."))
-    copy = _copy_session(context, row)
+    # For the people who will write in it: in a shared chat, all of them.
+    is_shared = context.config.is_shared(context.source)
+    audience_no = row.audience_no if is_shared else context.scope.find_fork_audience(context.tx, row)
+    copy = sessions.fork(
+        context.tx, row, None, context.now_micros, person_id=context.person_id, audience_no=audience_no
+    )
     session = copy.session if title is None else _set_title(context, copy, title)
     session_settings.copy_settings(context.tx, row.no, copy.no, context.now_micros, context.person_id)
     switch_lane(context, copy)
@@ -262,15 +261,6 @@ def branch_session(context: CommandContext, *, title: str | None = None) -> Comm
     text += describe_open_turns(context, row)
     data = build_session_data(session) | {"parent_id": row.session.id}
     return CommandReply(text=text, session_id=session.id, data=data)
-
-
-def _copy_session(context: CommandContext, row: SessionRow) -> SessionRow:
-    """Copy a session for the people who will write in it: in a shared chat, for all of them."""
-    is_shared = context.config.is_shared(context.source)
-    audience_no = row.audience_no if is_shared else context.scope.find_fork_audience(context.tx, row)
-    return sessions.fork(
-        context.tx, row, None, context.now_micros, person_id=context.person_id, audience_no=audience_no
-    )
 
 
 def build_session_data(session: Session) -> dict[str, Any]:

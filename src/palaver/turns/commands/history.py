@@ -79,11 +79,12 @@ def _build_result_data(result: UndoResult) -> dict[str, Any]:
 @write_action("restore")
 def restore_session(context: CommandContext) -> CommandReply:
     """Revert what came last: the end of the lane's session by its reset policy, its last summary or its last move."""
-    expired = _continue_expired_session(context)
-    if expired is not None:
-        return expired
+    lane_row, row = lanes.find_current_session(context.tx, context.lane_key), context.session_row
+    if lane_row is not None and row is not None and lane_row.no == row.no:
+        expired = lanes.continue_expired_session(context.tx, build_arrival(context), context.person_id)
+        if expired is not None:
+            return _enter_restored(context, expired)
     moved_at = lanes.find_last_move_time(context.tx, context.lane_key)
-    row = context.session_row
     compaction = compactions.find_current(context.tx, row.no) if row else None
     if row is not None and compaction is not None:
         event = find_event(context, row, compaction.seq)
@@ -91,14 +92,6 @@ def restore_session(context: CommandContext) -> CommandReply:
             return _remove_summary(context)
     entry = lanes.restore_session(context.tx, context.lane_key, context.now_micros, context.person_id)
     return _enter_restored(context, entry)
-
-
-def _continue_expired_session(context: CommandContext) -> CommandReply | None:
-    lane_row, row = lanes.find_current_session(context.tx, context.lane_key), context.session_row
-    if lane_row is None or row is None or lane_row.no != row.no:
-        return None
-    entry = lanes.continue_expired_session(context.tx, build_arrival(context), context.person_id)
-    return None if entry is None else _enter_restored(context, entry)
 
 
 def _remove_summary(context: CommandContext) -> CommandReply:

@@ -19,7 +19,7 @@ from palaver.commands.command import (
 )
 from palaver.commands.context import CommandContext, read_settings
 from palaver.commands.reply_text import describe_undo, escape_markdown, format_code
-from palaver.core.texts import Text, join_texts, say
+from palaver.core.texts import join_texts, say
 from palaver.sessions import activity_table as session_activity, settings_table as session_settings
 from palaver.sessions.turn import BusyPolicy
 
@@ -37,12 +37,12 @@ BUSY_POLICY_EFFECTS = {  # what happens to new messages
     BusyPolicy.INTERRUPT: say("busy.interrupt", "stop the current answer and are answered instead"),
     BusyPolicy.REJECT: say("busy.reject", "are rejected"),
 }
-_KINDS: dict[str, Text] = {
+_KINDS = {
     "profile": say("choice.profile", "the profile"),
     "personality": say("choice.personality", "the personality"),
     "workspace": say("choice.workspace", "the workspace"),
 }
-_REMOVED: dict[str, Text] = {
+_REMOVED = {
     "profile": say("profile.removed", "This conversation uses the default profile from the next message."),
     "personality": say("personality.removed", "This conversation has no personality from the next message."),
     "workspace": say("workspace.removed", "This conversation has no workspace from the next message."),
@@ -125,9 +125,9 @@ def _describe_busy_policy(policy: BusyPolicy, origin: str = "") -> str:
 @read_action("tools")
 def list_tools(context: CommandContext) -> CommandReply:
     names, off = _list_toolsets(context), read_settings(context).disabled_toolsets
+    data = {"toolsets": list(names), "toolsets_off": list(off)}
     if not names:
-        text = say("tools.none", "The agent has no tools for you here.")
-        return CommandReply(text=text, data=_build_tool_data(names, off))
+        return CommandReply(text=say("tools.none", "The agent has no tools for you here."), data=data)
     is_on, is_off = say("tools.on", "on"), say("tools.off", "off")
     lines = [
         "- " + format_code(name) + " (" + (is_off if name in off else is_on) + "): " + toolsets.describe_toolset(name)
@@ -139,7 +139,7 @@ def list_tools(context: CommandContext) -> CommandReply:
         " conversation, or `/tools default` to turn them all on.",
         list=join_texts("\n", lines),
     )
-    return CommandReply(text=text, data=_build_tool_data(names, off))
+    return CommandReply(text=text, data=data)
 
 
 @write_action("tools")
@@ -154,15 +154,12 @@ def switch_tools(context: CommandContext, *, switches: Mapping[str, bool] | None
     previous = session_settings.load(context.tx, row.no).disabled_toolsets
     session_settings.switch_toolsets(context.tx, row.no, switches, context.now_micros, context.person_id)
     off = session_settings.load(context.tx, row.no).disabled_toolsets
+    text = say("tools.all_on", "All tools are on in this conversation from the next message.")
     if off:
-        text = say(
-            "tools.turned_off",
-            "Turned off in this conversation from the next message: {names}.",
-            names=", ".join(map(format_code, off)),
-        )
-    else:
-        text = say("tools.all_on", "All tools are on in this conversation from the next message.")
-    return _reply(row, text, _describe_switch_undo(previous, off), _build_tool_data(names, off))
+        listed = ", ".join(map(format_code, off))
+        text = say("tools.turned_off", "Turned off in this conversation from the next message: {names}.", names=listed)
+    data = {"toolsets": list(names), "toolsets_off": list(off)}
+    return _reply(row, text, _describe_switch_undo(previous, off), data)
 
 
 def _list_toolsets(context: CommandContext) -> tuple[str, ...]:
@@ -184,10 +181,6 @@ def _describe_switch_undo(previous: Sequence[str], off: Sequence[str]) -> str:
         return ""
     joined = join_texts(say("text.and", " and "), commands)
     return say("undo.with", " To undo, use {command}.", command=joined)
-
-
-def _build_tool_data(names: Sequence[str], off: Sequence[str]) -> dict[str, Any]:
-    return {"toolsets": list(names), "toolsets_off": list(off)}
 
 
 # ---- the profile -------------------------------------------------------------------------------------------
@@ -212,7 +205,7 @@ def list_profiles(context: CommandContext) -> CommandReply:
         " `/profile default` for none of them.",
         current=_format_current(chosen) or say("text.default", "default"),
         missing=missing,
-        list="\n".join(_format_line(name, profile.description or "") for name, profile in known.items()),
+        list=_format_list({name: profile.description for name, profile in known.items()}),
     )
     return CommandReply(text=text, data=data)
 
@@ -245,7 +238,7 @@ def list_personalities(context: CommandContext) -> CommandReply:
         " or `/personality default` for none of them.",
         current=_format_current(chosen) or say("text.none", "none"),
         missing=missing,
-        list="\n".join(_format_line(name, text) for name, text in known.items()),
+        list=_format_list(known),
     )
     return CommandReply(text=text, data=data)
 
@@ -312,9 +305,8 @@ def _choose(context: CommandContext, setting: TextSetting, value: str | None) ->
     row, before = _change_setting(context, setting, value)
     if setting == "profile":  # its reset policy counts from now, so that the next message finds it
         session_activity.mark_active(context.tx, row.no, context.now_micros)
-    if value is None:
-        text = _REMOVED[setting]
-    else:
+    text = _REMOVED[setting]
+    if value is not None:
         text = say(
             "choice.made",
             "This conversation uses {kind} {name} from the next message.",
@@ -329,9 +321,10 @@ def _format_current(chosen: str | None) -> str:
     return format_code(chosen) + " (" + format_origin(chosen) + ")" if chosen else ""
 
 
-def _format_line(name: str, description: str) -> str:
-    return f"- {format_code(name)}" + (
-        f": {escape_markdown(description, MAX_DESCRIPTION_CHARS)}" if description else ""
+def _format_list(descriptions: Mapping[str, str | None]) -> str:
+    return "\n".join(
+        f"- {format_code(name)}" + (f": {escape_markdown(text, MAX_DESCRIPTION_CHARS)}" if text else "")
+        for name, text in descriptions.items()
     )
 
 

@@ -27,7 +27,7 @@ from palaver.config.agent_rules import PlatformRules, TurnRules, get_platform_ru
 from palaver.core.engines.base import Read, Transaction, Work
 from palaver.core.errors import SessionNotFound
 from palaver.core.operation import AsyncRunner, Operations, operation
-from palaver.core.source import BUILT_IN_PLATFORMS, Platform, SessionSource
+from palaver.core.source import BUILT_IN_PLATFORMS, SessionSource
 from palaver.core.texts import Text, join_texts, say, say_count
 from palaver.people import table as people
 from palaver.sessions import (
@@ -44,7 +44,7 @@ from palaver.sessions.events import Event, EventKind
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, Session, StartReason
 from palaver.sessions.turn import InterruptReason
-from palaver.sessions.usage import CostStatus
+from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus
 from palaver.turns.commands.settings import BUSY_POLICY_EFFECTS, format_origin
 
 if TYPE_CHECKING:
@@ -61,6 +61,25 @@ _COST_STATUSES = {
     CostStatus.ACTUAL: say("cost.actual", "actual"),
     CostStatus.UNKNOWN: say("cost.unknown", "unknown"),
 }
+_RECENT_EVENTS = {
+    EventKind.TURN_INTERRUPTED: say("why.interrupted", "an answer was interrupted"),
+    EventKind.TURN_FAILED: say("why.failed", "an answer failed"),
+    EventKind.COMPACTED: say("why.compacted", "the agent's view of older messages was shortened"),
+    EventKind.COMPACTION_UNDONE: say("why.compaction_undone", "a summary was removed"),
+    EventKind.ANSWER_RESENT: say("why.resent", "an answer was sent again"),
+}
+_END_REASONS = {
+    EndReason.IDLE: say("end.idle", "after a period of inactivity"),
+    EndReason.DAILY: say("end.daily", "because conversations here restart every day"),
+    EndReason.MANUAL: say("end.manual", "because someone started a new one"),
+    EndReason.FORCED: say("end.forced", "because a program started a new one"),
+    EndReason.SWITCHED: say("end.switched", "because the chat moved to another one"),
+    EndReason.RESTORED: say("end.restored", "because the chat went back to an earlier one"),
+}
+_DELIVERY_PROBLEMS = {
+    DeliveryState.FAILED: say("why.not_delivered", "wasn't delivered"),
+    DeliveryState.UNCERTAIN: say("why.maybe_not_delivered", "may not have been delivered"),
+}
 MAX_REASON_CHARS = 200
 MAX_RECENT_EVENTS = 5
 MAX_QUOTE_CHARS = 60
@@ -74,11 +93,7 @@ def show_usage(context: CommandContext) -> CommandReply:
     session = context.require_session().session
     usage = session.usage
     data = {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cache_read_tokens": usage.cache_read_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
+        **{name: getattr(usage, name) for name in TOKEN_COUNTERS},
         "cost_usd": None if usage.cost is None else str(usage.cost),
         "cost_status": usage.cost_status,
         "unpriced_turns": usage.unpriced_turns,
@@ -171,8 +186,15 @@ def show_status(context: CommandContext) -> CommandReply:
             when=format_reset_policy(reset_policy),
             origin=describe_origin(reset_key),
         ),
-        *_describe_unconnected(unconnected),
     ]
+    if unconnected:
+        lines.append(
+            say(
+                "status.not_connected",
+                "**Not connected**: {names}. Messages there are neither received nor sent; see `/platforms`.",
+                names=", ".join(platform.label for platform in unconnected),
+            )
+        )
     data = {
         "unconnected_platforms": [str(platform) for platform in unconnected],
         "model": model,
@@ -194,15 +216,6 @@ def show_status(context: CommandContext) -> CommandReply:
         "reset_setting": reset_key,
     }
     return CommandReply(text=_join_list(lines), data=data)
-
-
-def _describe_unconnected(platforms: Sequence[Platform]) -> Iterator[str]:
-    if platforms:
-        yield say(
-            "status.not_connected",
-            "**Not connected**: {names}. Messages there are neither received nor sent; see `/platforms`.",
-            names=", ".join(platform.label for platform in platforms),
-        )
 
 
 def _describe_choices(settings: SessionSettings) -> Iterator[str]:
@@ -264,27 +277,7 @@ def _describe_end(context: CommandContext, session: Session) -> str | None:
     return format_age(session.ended_at, context.now) + ", " + reason + ". " + advice
 
 
-# ---- history ------------------------------------------------------------------------------------------
-
-_RECENT_EVENTS = {
-    EventKind.TURN_INTERRUPTED: say("why.interrupted", "an answer was interrupted"),
-    EventKind.TURN_FAILED: say("why.failed", "an answer failed"),
-    EventKind.COMPACTED: say("why.compacted", "the agent's view of older messages was shortened"),
-    EventKind.COMPACTION_UNDONE: say("why.compaction_undone", "a summary was removed"),
-    EventKind.ANSWER_RESENT: say("why.resent", "an answer was sent again"),
-}
-_END_REASONS = {
-    EndReason.IDLE: say("end.idle", "after a period of inactivity"),
-    EndReason.DAILY: say("end.daily", "because conversations here restart every day"),
-    EndReason.MANUAL: say("end.manual", "because someone started a new one"),
-    EndReason.FORCED: say("end.forced", "because a program started a new one"),
-    EndReason.SWITCHED: say("end.switched", "because the chat moved to another one"),
-    EndReason.RESTORED: say("end.restored", "because the chat went back to an earlier one"),
-}
-_DELIVERY_PROBLEMS = {
-    DeliveryState.FAILED: say("why.not_delivered", "wasn't delivered"),
-    DeliveryState.UNCERTAIN: say("why.maybe_not_delivered", "may not have been delivered"),
-}
+# ---- history -------------------------------------------------------------------------------------------------
 
 
 @read_action("why")
@@ -330,46 +323,35 @@ def _find_previous(context: CommandContext, row: SessionRow) -> Session | None:
     if previous_id is None:
         previous_id = events.list_events(context.tx, row.no, limit=1)[0].facts.get("previous")
     with suppress(SessionNotFound):
-        if isinstance(previous_id, str):
-            return context.view.get(previous_id)
+        return context.view.get(previous_id) if isinstance(previous_id, str) else None
     return None
 
 
 def _describe_previous(session: Session, previous: Session | None) -> Iterator[str]:
     if previous is not None:
-        name, command = format_session_name(previous), format_code(f"/resume {previous.id}")
+        facts = {"name": format_session_name(previous), "command": format_code(f"/resume {previous.id}")}
         if session.start_reason is StartReason.FORK:
-            text = say(
-                "why.copied", "It was copied from {name}. Use {command} to go back to it.", name=name, command=command
-            )
+            yield say("why.copied", "It was copied from {name}. Use {command} to go back to it.", **facts)
         else:
-            text = say(
-                "why.previous",
-                "The previous one is {name}. Use {command} to go back to it.",
-                name=name,
-                command=command,
-            )
-        yield text
+            yield say("why.previous", "The previous one is {name}. Use {command} to go back to it.", **facts)
 
 
 def _describe_compaction(context: CommandContext, row: SessionRow) -> Iterator[str]:
     compaction = versions.find_current(context.tx, row.no)
-    if compaction is not None:
-        if compaction.omitted_count:
-            yield say_count(
-                "why.omitted",
-                compaction.message_count,
-                "The agent no longer sees the first {count} message; you still see them. Use /restore to undo this.",
-                "The agent no longer sees the first {count} messages; you still see them. Use /restore to undo this.",
-            )
-        else:
-            yield say_count(
-                "why.summary",
-                compaction.message_count,
-                "The agent sees a summary of the first {count} message; you still see them. Use /restore to remove it.",
-                "The agent sees a summary of the first {count} messages; you still see them. Use /restore to remove"
-                " it.",
-            )
+    if compaction is not None and compaction.omitted_count:
+        yield say_count(
+            "why.omitted",
+            compaction.message_count,
+            "The agent no longer sees the first {count} message; you still see them. Use /restore to undo this.",
+            "The agent no longer sees the first {count} messages; you still see them. Use /restore to undo this.",
+        )
+    elif compaction is not None:
+        yield say_count(
+            "why.summary",
+            compaction.message_count,
+            "The agent sees a summary of the first {count} message; you still see them. Use /restore to remove it.",
+            "The agent sees a summary of the first {count} messages; you still see them. Use /restore to remove it.",
+        )
 
 
 def _describe_versions(context: CommandContext, row: SessionRow) -> Iterator[str]:
@@ -445,7 +427,6 @@ class Policies(Operations[AsyncRunner]):
     @operation
     def list_rules(self, principal: Principal) -> Work[Sequence[PlatformRules]]:
         """List the default rules, then the rules of each platform that is configured or that the person uses."""
-
         config, rules = self._store.config, self._get_rules()
 
         def run(tx: Transaction) -> Sequence[PlatformRules]:
@@ -455,12 +436,8 @@ class Policies(Operations[AsyncRunner]):
                 *config.reset_by_platform,
                 *rules.busy_policy_by_platform,
             }
-            ordered = sorted(platforms, key=_get_sort_key)
-            return [get_platform_rules(config, rules, platform) for platform in (None, *ordered)]
+            built_in = [platform for platform in BUILT_IN_PLATFORMS if platform in platforms]
+            of_plugins = sorted(platforms.difference(BUILT_IN_PLATFORMS))
+            return [get_platform_rules(config, rules, platform) for platform in (None, *built_in, *of_plugins)]
 
         return Read(run)
-
-
-def _get_sort_key(platform: Platform) -> tuple[int, str]:
-    """Order built-in platforms first, those of plugins last."""
-    return BUILT_IN_PLATFORMS.index(platform) if platform in BUILT_IN_PLATFORMS else len(BUILT_IN_PLATFORMS), platform

@@ -92,8 +92,7 @@ def edit_message(
         raise InvalidInput(
             say("edit.not_found", "There is no message number {seq} to edit here.", seq=str(seq)), seq=seq
         )
-    is_own = question.person_id == context.person_id or (question.person_id is None and not row.session.shared)
-    if not is_own:
+    if question.person_id != context.person_id and (question.person_id is not None or row.session.shared):
         raise NotAllowed(
             say("edit.not_yours", "You can edit only your own messages. Send yours in a new branch instead.")
         )
@@ -104,12 +103,11 @@ def edit_message(
     sessions.reopen(context.tx, row.no, context.now_micros, context.person_id)
     attachments.use_in_session(context.tx, row.no, [no for no, _ in files])
     info = versions.start_version(context.tx, row.no, seq, context.now_micros, context.person_id, is_edit=True)
-    extra = {key: value for key, value in question.message.extra.items() if key not in {"edited", "sent_at"}}
     message = replace(
         question.message,
         content=add_attachments(content, [file for _, file in files]),
         platform_message_id=context.reply_to,
-        extra=extra,
+        extra={key: value for key, value in question.message.extra.items() if key not in {"edited", "sent_at"}},
     )
     turn_id, new_seq = _ask(context, row, message, context.person_id)
     reply = say(
@@ -161,7 +159,16 @@ def list_versions(context: CommandContext) -> CommandReply:
     if len(listed) < info.count:
         head += say("versions.newest", " (the newest {listed})", listed=len(listed))
     foot = say("versions.choose", "Use `/version 1`, `/version next` or `/version previous`.")
-    data = {**_build_info_data(info), "list": [_build_version_data(version) for version in listed]}
+    documents = [
+        {
+            "version": version.number,
+            "is_chosen": version.is_chosen,
+            "question": quote_text(version.question, _MAX_QUOTE_CHARS),
+            "answer": quote_text(version.answer, _MAX_QUOTE_CHARS) if version.answer else None,
+        }
+        for version in listed
+    ]
+    data = {**_build_info_data(info), "list": documents}
     return CommandReply(text=join_texts("\n\n", [head, join_texts("\n", lines), foot]), data=data)
 
 
@@ -195,14 +202,13 @@ def choose_version(
 def _get_info(context: CommandContext, row: SessionRow, seq: int | None) -> VersionInfo:
     if seq is not None:
         info = versions.find_info(context.tx, row.no, seq)
+        problem = say("version.none", "There are no other versions of this message. Use /retry to make one.")
     else:
         info = versions.find_last_info(context.tx, row.no)
-    if info is None:
         problem = say(
             "version.none_lately", "There are no other versions of the last messages here. Use /retry to make one."
         )
-        if seq is not None:
-            problem = say("version.none", "There are no other versions of this message. Use /retry to make one.")
+    if info is None:
         raise NothingToDo(problem)
     return info
 
@@ -222,13 +228,70 @@ def _build_info_data(info: VersionInfo) -> dict[str, Any]:
     return {"version": info.number, "versions": info.count}
 
 
-def _build_version_data(version: Version) -> dict[str, Any]:
-    return {
-        "version": version.number,
-        "is_chosen": version.is_chosen,
-        "question": quote_text(version.question, _MAX_QUOTE_CHARS),
-        "answer": quote_text(version.answer, _MAX_QUOTE_CHARS) if version.answer else None,
-    }
+# ---- stopping and the queue ----------------------------------------------------------------------------------
+
+
+@write_action("stop")
+def stop_run(context: CommandContext, *, clear_queue: bool = False) -> CommandReply:
+    """Ask the running turn to stop; with `clear_queue`, drop the turns that wait as well."""
+    row = context.require_session()
+    stopped_turn_id = turns.request_stop(context.tx, row.no, StopRequest.STOP, context.person_id)
+    cleared = turns.cancel_queued(context.tx, row.no, context.now_micros, _CLEARED_ERROR) if clear_queue else 0
+    queued = turns.load_open(context.tx, row.no).queued_count
+    sentences = [say("stop.nothing", "Nothing is running here.")]
+    if stopped_turn_id:
+        sentences = [say("stop.done", "Stopping. What was written so far is kept.")]
+    if cleared:
+        sentences.append(_describe_cleared(cleared))
+    if queued:
+        sentences.append(
+            say(
+                "stop.queued",
+                "{messages} still queued, to be answered next. Use `/stop all` to clear the queue.",
+                messages=count_messages(queued),
+            )
+        )
+    data = {"stopped_turn_id": stopped_turn_id, "cleared": cleared}
+    return CommandReply(text=join_texts(" ", sentences), turn_id=stopped_turn_id, data=data)
+
+
+@read_action("queue")
+def list_queue(context: CommandContext) -> CommandReply:
+    row = context.require_session()
+    queued = [turn for _, turn in turns.list_open(context.tx, row.no) if turn.state is TurnState.QUEUED]
+    if not queued:
+        text = say("queue.empty", "The queue is empty. Use `/queue text` to queue a message.")
+        return CommandReply(text=text, data={"queued_turn_ids": []})
+    lines = [f"{number}. " + _describe_queued(context, row, turn) for number, turn in enumerate(queued, 1)]
+    text = say(
+        "queue.list", "Queued:\n\n{list}\n\nUse `/queue clear` to clear the queue.", list=join_texts("\n", lines)
+    )
+    return CommandReply(text=text, data={"queued_turn_ids": [turn.id for turn in queued]})
+
+
+@write_action("queue")
+def clear_queue(context: CommandContext) -> CommandReply:
+    row = context.require_session()
+    cleared = turns.cancel_queued(context.tx, row.no, context.now_micros, _CLEARED_ERROR)
+    text = _describe_cleared(cleared) if cleared else say("queue.already_empty", "The queue is already empty.")
+    return CommandReply(text=text, data={"cleared": cleared})
+
+
+def _describe_cleared(count: int) -> Text:
+    return say_count(
+        "queue.cleared",
+        count,
+        "Cleared {count} queued message. You still see them here, unanswered. Use /retry to ask the last one again.",
+        "Cleared {count} queued messages. You still see them here, unanswered. Use /retry to ask the last one again.",
+    )
+
+
+def _describe_queued(context: CommandContext, row: SessionRow, turn: Turn) -> str:
+    age = format_age(turn.created_at, context.now)
+    if turn.kind is TurnKind.COMPACT:
+        return say("queue.summary", "a summary, requested {age}", age=age)
+    event = find_event(context, row, turn.input_seq)
+    return quote_text(event.message.text if event and event.message else "") + ", " + age
 
 
 # ---- the commands ------------------------------------------------------------------------------------------
@@ -277,75 +340,6 @@ VERSION = Command(
     example="/version 1",
     parse=_parse_version,
 )
-
-
-@write_action("stop")
-def stop_run(context: CommandContext, *, clear_queue: bool = False) -> CommandReply:
-    """Ask the running turn to stop; with `clear_queue`, drop the turns that wait as well."""
-    row = context.require_session()
-    stopped_turn_id = turns.request_stop(context.tx, row.no, StopRequest.STOP, context.person_id)
-    cleared = _drop_queued_turns(context, row) if clear_queue else 0
-    queued = turns.load_open(context.tx, row.no).queued_count
-    sentences = [say("stop.nothing", "Nothing is running here.")]
-    if stopped_turn_id:
-        sentences = [say("stop.done", "Stopping. What was written so far is kept.")]
-    if cleared:
-        sentences.append(_describe_cleared(cleared))
-    if queued:
-        sentences.append(
-            say(
-                "stop.queued",
-                "{messages} still queued, to be answered next. Use `/stop all` to clear the queue.",
-                messages=count_messages(queued),
-            )
-        )
-    data = {"stopped_turn_id": stopped_turn_id, "cleared": cleared}
-    return CommandReply(text=join_texts(" ", sentences), turn_id=stopped_turn_id, data=data)
-
-
-@read_action("queue")
-def list_queue(context: CommandContext) -> CommandReply:
-    row = context.require_session()
-    queued = [turn for _, turn in turns.list_open(context.tx, row.no) if turn.state is TurnState.QUEUED]
-    if not queued:
-        text = say("queue.empty", "The queue is empty. Use `/queue text` to queue a message.")
-        return CommandReply(text=text, data={"queued_turn_ids": []})
-    lines = [f"{number}. " + _describe_queued(context, row, turn) for number, turn in enumerate(queued, 1)]
-    text = say(
-        "queue.list", "Queued:\n\n{list}\n\nUse `/queue clear` to clear the queue.", list=join_texts("\n", lines)
-    )
-    return CommandReply(text=text, data={"queued_turn_ids": [turn.id for turn in queued]})
-
-
-@write_action("queue")
-def clear_queue(context: CommandContext) -> CommandReply:
-    cleared = _drop_queued_turns(context, context.require_session())
-    text = _describe_cleared(cleared) if cleared else say("queue.already_empty", "The queue is already empty.")
-    return CommandReply(text=text, data={"cleared": cleared})
-
-
-def _drop_queued_turns(context: CommandContext, row: SessionRow) -> int:
-    return turns.cancel_queued(context.tx, row.no, context.now_micros, _CLEARED_ERROR)
-
-
-def _describe_cleared(count: int) -> Text:
-    return say_count(
-        "queue.cleared",
-        count,
-        "Cleared {count} queued message. You still see them here, unanswered. Use /retry to ask the last one again.",
-        "Cleared {count} queued messages. You still see them here, unanswered. Use /retry to ask the last one again.",
-    )
-
-
-def _describe_queued(context: CommandContext, row: SessionRow, turn: Turn) -> str:
-    age = format_age(turn.created_at, context.now)
-    if turn.kind is TurnKind.COMPACT:
-        return say("queue.summary", "a summary, requested {age}", age=age)
-    event = find_event(context, row, turn.input_seq)
-    return quote_text(event.message.text if event and event.message else "") + ", " + age
-
-
-# ---- the commands ------------------------------------------------------------------------------------------
 
 
 def _parse_stop(text: str) -> CommandCall:
