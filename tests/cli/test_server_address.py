@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.cli import server_address
+from palaver.cli import server_runner
 from palaver.cli.running_servers import describe_port_user
-from palaver.cli.server_address import build_server_urls, find_network_address
+from palaver.cli.server_runner import build_server_urls, find_network_address
 from palaver.config import load_settings
 from palaver.web.sockets import open_socket
 from support.process import find_free_port
@@ -40,10 +40,10 @@ def test_a_server_on_all_addresses_has_a_url_for_the_network(
 ) -> None:
     with closing(open_socket("0.0.0.0", 0)) as listener:
         port = listener.getsockname()[1]
-        monkeypatch.setattr(server_address, "find_network_address", lambda: "192.168.1.20")
+        monkeypatch.setattr(server_runner, "find_network_address", lambda: "192.168.1.20")
         server = build_server_urls(settings, "0.0.0.0", listener)
         assert (server.url, server.network_url) == (f"http://localhost:{port}", f"http://192.168.1.20:{port}")
-        monkeypatch.setattr(server_address, "find_network_address", lambda: None)
+        monkeypatch.setattr(server_runner, "find_network_address", lambda: None)
         assert build_server_urls(settings, "0.0.0.0", listener).network_url is None
 
 

@@ -14,7 +14,7 @@ from palaver.config.agent_rules import AgentProfile, Profile
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.sqlite import SqliteEngine
 from palaver.core.errors import ContextOverflow, InvalidInput, LimitReached, NotAllowed, TooManyAttempts
-from palaver.inbox.temporary_request import (
+from palaver.inbox.temporary import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
     TEMPORARY_INSTRUCTIONS,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from palaver import SessionSource, SessionStore
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.gateway.gateway import Gateway
-    from palaver.inbox.temporary_request import TemporaryEvent
+    from palaver.inbox.temporary import TemporaryEvent
     from palaver.people.model import Person
     from support.gateway import StartGateway
 

@@ -14,7 +14,7 @@ from palaver import SessionStore
 from palaver.agent.base import TextDelta, UsageReport
 from palaver.config.agent_rules import AgentProfile, TurnRules
 from palaver.gateway.gateway import Gateway
-from palaver.inbox.temporary_request import TemporaryMessage, TemporaryQuestion
+from palaver.inbox.temporary import TemporaryMessage, TemporaryQuestion
 from palaver.testing import ScriptedAgent
 from support.crashing import kill_at
 from support.metered_work import NANO_PER_TOKEN, make_call, make_usage

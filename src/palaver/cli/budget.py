@@ -97,7 +97,6 @@ def _print_status(text: str, status: BudgetStatus) -> None:
 
 @contextmanager
 def _open_overview() -> Iterator[tuple[BudgetOverview[BlockingRunner], Principal]]:
-    """Open the store, and yield the budgets and the owner of this gateway."""
     from palaver.app import load_stored_settings
     from palaver.core.operation import BlockingRunner
     from palaver.money.service import BudgetOverview

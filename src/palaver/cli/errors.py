@@ -81,7 +81,6 @@ def detect_closed_output() -> Iterator[None]:
 
 
 def run_and_get_exit_code(run: Callable[[], object], *, as_json: bool) -> int:
-    """Run a command line, print the error if there is one, and return the exit code."""
     try:
         code = _run_with_packages(run)
     except PalaverError as error:

@@ -55,7 +55,6 @@ class JobAccess:
 
 
 def _run_with_jobs(run: Callable[[JobAccess], Awaitable[T]]) -> T:
-    """Open the store and do something with all jobs, as the owner of this gateway."""
     from palaver.app import load_stored_settings, make_jobs
 
     settings = load_cli_settings()

@@ -144,7 +144,6 @@ def _escape_character(character: str) -> str:
 
 
 def wants_json() -> bool:
-    """Return whether the command was called with --json."""
     return bool(click.get_current_context().meta.get("palaver.json"))
 
 
@@ -171,7 +170,6 @@ def print_json(document: object) -> None:
 
 
 def can_print_unicode() -> bool:
-    """Return whether stdout can encode every character."""
     return sys.stdout is not None and sys.stdout.encoding.lower().startswith("utf")
 
 

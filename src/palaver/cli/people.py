@@ -82,7 +82,6 @@ def people() -> None:
 
 
 def _load_people(store: SessionStore) -> People[BlockingRunner]:
-    """Return access to all people, as the owner of this gateway."""
     from palaver.accounts.people import People
 
     return People(BlockingRunner(store.engine), store, store.get_owner().principal)
@@ -149,7 +148,6 @@ def create_link(person: str) -> None:
 
 
 def _find_page_url() -> str:
-    """Return the URL of the page; raise an error if there is none."""
     from palaver.cli.running_servers import find_page_url
 
     url = find_page_url(load_current_settings())

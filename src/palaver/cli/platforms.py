@@ -298,10 +298,16 @@ def link(account: str) -> None:
 
 def _follow(store: SessionStore, health: AccountHealth) -> AccountStatus:
     """Show what to do, and again whenever it changes; return the status when it is linked, or can't be."""
+    from palaver.gateway.supervisor import load_running_status
+
     shown = ""
     with _open_screen() as is_terminal:
         while True:
-            status = _load_status(store, health)
+            try:
+                status = load_running_status(store, health.key)
+            except AccountNotRunning:
+                hint = f"No server is running this account. Start one with `{format_command('serve')}`, then link it."
+                raise AccountNotRunning(hint) from None
             if status.state in {AccountState.LIVE, AccountState.REFUSED}:
                 return status
             text = _draw(health, status, is_terminal=is_terminal)
@@ -309,16 +315,6 @@ def _follow(store: SessionStore, health: AccountHealth) -> AccountStatus:
                 shown = text
                 click.echo(f"{_CLEAR_SCREEN}{text}" if is_terminal else text, nl=not is_terminal, color=True)
             time.sleep(POLL_SECONDS)
-
-
-def _load_status(store: SessionStore, health: AccountHealth) -> AccountStatus:
-    from palaver.gateway.supervisor import load_running_status
-
-    try:
-        return load_running_status(store, health.key)
-    except AccountNotRunning:
-        hint = f"No server is running this account. Start one with `{format_command('serve')}`, then link it."
-        raise AccountNotRunning(hint) from None
 
 
 def _draw(health: AccountHealth, status: AccountStatus, *, is_terminal: bool) -> str:

@@ -121,7 +121,6 @@ def remove(prompt: str, yes: bool) -> None:
 
 
 def _find_prompt(view: SessionView, text: str) -> SavedPrompt:
-    """Return one of the person's prompts by its id or name."""
     found = view.part(SavedPromptOperations).list()
     for prompt in found:
         if prompt.id == text or prompt.name.casefold() == text.strip().casefold():

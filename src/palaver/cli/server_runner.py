@@ -9,6 +9,7 @@ import gc
 import logging
 import os
 import signal
+import socket
 import sys
 import webbrowser
 from dataclasses import dataclass, replace
@@ -30,19 +31,20 @@ from palaver.app import (
     use_accounts,
 )
 from palaver.cli.output import clean_line
-from palaver.cli.running_servers import RunningServer, announce_server, find_running_server
-from palaver.cli.server_address import build_server_urls, explain_other_port, open_server_socket
+from palaver.cli.running_servers import RunningServer, announce_server, describe_port_user, find_running_server
 from palaver.core.engines.base import Upgrade
-from palaver.core.errors import ConfigError
+from palaver.core.errors import ConfigError, PortInUse
 from palaver.core.invocation import format_command
 from palaver.core.logs import configure_logging
 from palaver.core.tasks import cancel_tasks
 from palaver.delivery.model import format_account
 from palaver.operation.cleanup import Cleanup
+from palaver.people.model import is_loopback
 from palaver.settings.live_settings import LiveSettings, log_problems
 from palaver.web.app import create_app
 from palaver.web.http_protocol import raise_open_file_limit
 from palaver.web.server import run_server
+from palaver.web.sockets import DEFAULT_PORT, open_socket, open_socket_on_free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -55,31 +57,13 @@ if TYPE_CHECKING:
     from palaver.web.state import WebState
 
 
-_TRIM_THRESHOLD: Final = -1
+_TRIM_THRESHOLD: Final = -1  # parameters of mallopt
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
-
 MAX_ARENAS: Final = 2
 LARGE_BLOCK_BYTES: Final = 256 * 1024  # blocks of this size are returned to the system as soon as they are freed
-
-
-def return_freed_memory() -> None:
-    """Let freed memory go back to the system, where the C library is glibc.
-
-    By default every thread gets a part of the heap of its own, and the parts keep what they once needed: a server whose
-    threads take turns with large requests grows for hours. Two parts are enough, because Python runs one thread at a
-    time. Must be called before threads start.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        for parameter, value in (
-            (_ARENA_MAX, MAX_ARENAS),
-            (_MMAP_THRESHOLD, LARGE_BLOCK_BYTES),
-            (_TRIM_THRESHOLD, LARGE_BLOCK_BYTES),
-        ):
-            mallopt(parameter, value)
-
-
+_ANY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104  (compared, not bound)
+_TEST_NETWORK_ADDRESS = "192.0.2.1"  # of a network for documentation, which no machine is in
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
 # A request takes the interpreter lock several times. Each time that a thread makes an export or reads an import, the
 # event loop waits for this interval, which is 5 ms by default.
@@ -170,7 +154,6 @@ async def _serve(
 
 @contextlib.asynccontextmanager
 async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
-    """Delete what is no longer needed now and then, as long as the server runs."""
     cleanup = Cleanup(web.gateway.store, web.attachments, lambda: web.gateway.rules, web.gateway.outputs)
     task = asyncio.create_task(cleanup.run(), name="palaver-cleanup")
     try:
@@ -181,7 +164,6 @@ async def _clean_up_regularly(web: WebState) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def _back_up_regularly(web: WebState, settings: Settings) -> AsyncIterator[None]:
-    """Make backups as often as the settings say, as long as the server runs."""
     rules, backups = settings.backup, _start_backups(web, settings)
 
     def restart(loaded: LoadedSettings) -> None:
@@ -240,16 +222,6 @@ async def _open_page(accounts: Accounts, url: str, options: ServeOptions) -> Non
         await asyncio.to_thread(webbrowser.open, url)
 
 
-def _set_garbage_collector() -> None:
-    """Leave out everything that the start has created: it stays.
-
-    A full collection waits until the garbage is a quarter of all objects. Without the many that stay, it comes sooner,
-    and less memory is needed.
-    """
-    gc.collect()
-    gc.freeze()
-
-
 def _should_open_browser() -> bool:
     """Return whether a person sits at this terminal and has a screen."""
     return sys.stdout.isatty() and (sys.platform == "darwin" or bool(os.environ.get("DISPLAY")))
@@ -272,3 +244,102 @@ def _stop_on_signals(stop_requested: asyncio.Event) -> Iterator[None]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+# ---- memory ------------------------------------------------------------------------------------------------
+
+
+def return_freed_memory() -> None:
+    """Let freed memory go back to the system, where the C library is glibc.
+
+    By default every thread gets a part of the heap of its own, and the parts keep what they once needed: a server whose
+    threads take turns with large requests grows for hours. Two parts are enough, because Python runs one thread at a
+    time. Must be called before threads start.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        for parameter, value in (
+            (_ARENA_MAX, MAX_ARENAS),
+            (_MMAP_THRESHOLD, LARGE_BLOCK_BYTES),
+            (_TRIM_THRESHOLD, LARGE_BLOCK_BYTES),
+        ):
+            mallopt(parameter, value)
+
+
+def _set_garbage_collector() -> None:
+    """Leave out everything that the start has created: it stays.
+
+    A full collection waits until the garbage is a quarter of all objects. Without the many that stay, it comes sooner,
+    and less memory is needed.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+# ---- the address that the server listens on -----------------------------------------------------------------
+
+
+def open_server_socket(settings: Settings, host: str, port: int | None) -> socket.socket:
+    """Open the socket on this port; without one, on the default port or the next that is free.
+
+    Raises `PortInUse` with the program that uses the port.
+    """
+    if port is None:
+        return open_socket_on_free_port(host)
+    try:
+        return open_socket(host, port)
+    except PortInUse:
+        raise PortInUse(_explain_used_port(settings, port), host=host, port=port) from None
+
+
+def _explain_used_port(settings: Settings, port: int) -> str:
+    running = find_running_server(settings.home, port)
+    if running is not None:
+        link_command = format_command(f"serve --link --port {port}")
+        return (
+            f"Palaver is already running at {running.url}. For a sign-in link to it, run `{link_command}`."
+            " To start a second server on the same data, choose another port with --port."
+        )
+    user = describe_port_user(port)
+    return (
+        f"Port {port} is already in use by {user or 'another program'}. Stop that program, or choose another port"
+        " with --port or the setting web.port; --port 0 picks a free one."
+    )
+
+
+def explain_other_port(port: int) -> str | None:
+    """Say why a server without a configured port uses this one; None if it is the default port."""
+    if port == DEFAULT_PORT:
+        return None
+    user = describe_port_user(DEFAULT_PORT)
+    return f"Port {DEFAULT_PORT} is already in use by {user or 'another program'}, so Palaver uses port {port}."
+
+
+def build_server_urls(settings: Settings, host: str, server_socket: socket.socket) -> RunningServer:
+    """Return the URLs of a server: the configured one, or else those that its socket answers to."""
+    if settings.web.public_url:
+        return RunningServer(url=settings.web.public_url.rstrip("/"), network_url=None)
+    bound_host, port = server_socket.getsockname()[:2]
+    if is_loopback(bound_host):
+        return RunningServer(url=_format_url("localhost", port), network_url=None)  # passkeys belong to names
+    if bound_host not in _ANY_ADDRESS:
+        return RunningServer(url=_format_url(host, port), network_url=_format_url(bound_host, port))
+    address = find_network_address()
+    return RunningServer(
+        url=_format_url("localhost", port), network_url=None if address is None else _format_url(address, port)
+    )
+
+
+def find_network_address() -> str | None:
+    """Return the address under which other machines in the network reach this one; None if it is in no network."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((_TEST_NETWORK_ADDRESS, 9))  # sends nothing: the system only chooses the address to send from
+            address: str = probe.getsockname()[0]
+    except OSError:
+        return None
+    return None if is_loopback(address) or address in _ANY_ADDRESS else address
+
+
+def _format_url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

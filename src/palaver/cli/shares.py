@@ -123,7 +123,6 @@ def end_share(share_id: str, yes: bool) -> None:
 
 
 def _run_with_shares(run: Callable[[Shares, Principal], Awaitable[T]]) -> T:
-    """Open the store and do something with all shares, as the owner of this gateway."""
     from palaver.sessions.shares import Shares
 
     with open_store(load_cli_settings()) as store:

@@ -44,7 +44,6 @@ def format_heading(session: Session) -> str:
 
 
 def format_header(session: Session, now: datetime, project: str | None = None) -> list[str]:
-    """Format title, id, place, state and usage of a conversation."""
     facts = [session.id, format_place(session), format_count(session.message_count, "message")]
     facts.append(f"active {format_relative_time(session.active_at, now)}" if session.active_at else "no messages yet")
     state = [word for word, is_set in (("pinned", session.pinned), ("archived", session.archived)) if is_set]
@@ -106,7 +105,6 @@ def _format_message(message: Message, *, in_full: bool) -> Iterator[str]:
 
 
 def format_search_hit(hit: SearchHit, session: Session, now: datetime) -> Iterator[str]:
-    """Format a search hit: conversation, time, speaker, and the words around the match."""
     title = clean_line(hit.title) if hit.title else f"untitled ({format_place(session)})"
     yield f"{hit.session_id} [{hit.seq}] · {format_relative_time(hit.at, now)} · {title}"
     yield f"{INDENT}{format_speaker(hit.message, session)}: {clean_line(hit.snippet.highlight())}"

@@ -127,7 +127,6 @@ class Inbox:
         await self._write(lambda _tx: nothing, Checkpoint(account, fence, cursor))
 
     async def load_cursor(self, account: AccountKey, name: str = "") -> str | None:
-        """Return the cursor that was stored last; None if there is none."""
         return await self._store.engine.arun(Read(lambda tx: platform_cursors.load(tx, account, name), is_quick=True))
 
     # -- messages ------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from palaver.accounts import access
 from palaver.core.clock import from_micros, to_micros
@@ -58,17 +58,6 @@ _NO_ORIGIN = say(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupContext:
-    """The messages of a group since a lane last saw it, and the number of the last of them."""
-
-    messages: Sequence[dict[str, str]] = ()
-    last_no: int = 0
-
-
-NO_CONTEXT: Final = GroupContext()
-
-
 def is_addressed(inbound: Inbound, rules: TurnRules) -> bool:
     """Return whether a message is for the agent; a direct message always is."""
     if inbound.source.chat_type is ChatType.DM or inbound.is_addressed:
@@ -105,20 +94,18 @@ def _is_known_chat(tx: Transaction, source: SessionSource, rules: TurnRules) -> 
     )
 
 
-def list_context(tx: Transaction, inbound: Inbound, lane_key: str) -> GroupContext:
-    """Return what was said in a group since its lane last saw it.
+def list_context(tx: Transaction, inbound: Inbound, lane_key: str) -> tuple[Sequence[dict[str, str]], int]:
+    """Return what was said in a group since its lane last saw it, and the number of the last message of that.
 
     A message that starts a thread was written in the chat itself, and so was what came before it.
     """
     source = inbound.source
     if source.chat_type is ChatType.DM:
-        return NO_CONTEXT
+        return (), 0
     if source.thread_id is not None and source.thread_id == inbound.message_id:
         source = replace(source, thread_id=None)
     messages = group_messages.list_after(tx, source, group_messages.get_last_seen(tx, lane_key), MAX_CONTEXT_MESSAGES)
-    if not messages:
-        return NO_CONTEXT
-    return GroupContext(choose_context([(each.author, each.text) for each in messages]), messages[-1].no)
+    return choose_context([(each.author, each.text) for each in messages]), messages[-1].no if messages else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +134,16 @@ class MessageQueue:
             return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key)
         person_id = person.id if person else None
         files = find_attachments(tx, person_id, inbound.content, inbound.attachment_ids)
-        context = list_context(tx, inbound, lane_key) if row is None else NO_CONTEXT
+        context, last_no = list_context(tx, inbound, lane_key) if row is None else ((), 0)
         posts = list_unanswered_posts(tx, arrival, lane_key) if row is None else []
         content = add_attachments(inbound.content, [file for _, file in files], inbound.transcripts)
-        quoted = limit_context([*posts, *context.messages]) if posts else context.messages
+        quoted = limit_context([*posts, *context]) if posts else context
         message = build_message(inbound, content, quoted, now)
         if row is None:
             is_human = inbound.source.platform not in MACHINE_PLATFORMS
             recorded = lanes.append_message(tx, arrival, message, from_human=is_human)
-            if context.last_no:
-                group_messages.mark_seen(tx, recorded.session_key, context.last_no)
+            if last_no:
+                group_messages.mark_seen(tx, recorded.session_key, last_no)
         else:
             recorded = lanes.append_to_session(tx, row, arrival, message, person_id)
         if recorded.was_auto_reset:

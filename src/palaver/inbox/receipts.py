@@ -95,7 +95,6 @@ def record_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int
 
 
 def save_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int) -> None:
-    """Store the receipt, so that the message is known when it comes again."""
     fields: dict[str, Any] = {name: value for name in _STORED_FIELDS if (value := getattr(receipt, name)) is not None}
     if receipt.facts and receipt.facts.get(SECRET_FACT):
         fields.pop("reply", None)

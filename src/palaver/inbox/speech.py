@@ -59,8 +59,6 @@ class SpeechStatus:
 
 
 class Speech:
-    """Transcribes and speaks for people, with the engines of the settings."""
-
     def __init__(
         self,
         store: SessionStore,

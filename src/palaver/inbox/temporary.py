@@ -14,43 +14,52 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.accounts import access
 from palaver.agent import profiles
 from palaver.agent.base import AgentRequest, Notice, ReasoningDelta, TextDelta, UsageReport
+from palaver.agent.compaction import MIN_CONTEXT_TOKENS, count_tokens, shorten_messages
+from palaver.agent.history import build_messages
 from palaver.agent.profiles import TurnChoices, check_model_choice
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.errors import LimitReached, NotSignedIn, PalaverError, StoreError, TooManyAttempts
-from palaver.inbox.temporary_request import (
-    TEMPORARY_INSTRUCTIONS,
-    ModelMessage,
-    TemporaryEvent,
-    TemporaryQuestion,
-    build_question_messages,
-    iterate_smaller,
-    keep_newest,
+from palaver.core.errors import (
+    CommandUnavailable,
+    InvalidInput,
+    LimitReached,
+    NotSignedIn,
+    PalaverError,
+    StoreError,
+    TooManyAttempts,
 )
+from palaver.core.source import Platform
+from palaver.core.text import make_storable
+from palaver.core.texts import say
+from palaver.inbox.registry import find_command
 from palaver.money.meter import PROFILE_KEY, BudgetMeter
 from palaver.people import table as people
 from palaver.sessions.context import build_session_context
 from palaver.sessions.conversations import build_person_source
+from palaver.sessions.events import Event, EventKind
+from palaver.sessions.message import MAX_MESSAGE_CHARS, Message
 from palaver.sessions.settings_table import SessionSettings
 from palaver.sessions.turn import InterruptReason, TurnState
 from palaver.sessions.usage import TurnUsage
 from palaver.turns.answer_end import AnswerEnded, explain_error, explain_failure, explain_interruption
-from palaver.turns.compaction import OMITTED_NOTICE, run_until_short_enough
+from palaver.turns.compaction import OMITTED_NOTICE, SHORTENED_NOTICE, run_until_short_enough
 from palaver.turns.request_builder import RunDependencies, build_instructions, find_turn_choices
 from palaver.turns.side_work import SideWork, record_side_usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
     from palaver.core.ids import PersonId
     from palaver.people.model import Person
@@ -59,8 +68,71 @@ if TYPE_CHECKING:
 MAX_UNREAD_EVENTS: Final = 100  # an agent that is faster than its reader waits
 FILLED_PERCENT: Final = 70  # of the context window, with which a long conversation is sent
 CANCEL_TIMEOUT_SECONDS: Final = 5.0  # for an answer to react to being canceled
+MAX_MESSAGES: Final = 1000  # sent with one question
+MAX_CONVERSATION_CHARS: Final = 1_000_000  # of all messages together
+TEMPORARY_INSTRUCTIONS: Final = (
+    "This is a temporary conversation: nothing of it is saved, and it is gone when the user closes it. You have no"
+    " tools here, you know nothing of the user's other conversations, and you can't remember anything for later. If the"
+    " user asks for that, say that it needs a normal conversation."
+)
+OMITTED_MESSAGE: Final = {
+    "role": "user",
+    "content": "[Earlier messages of this conversation are omitted here because there are too many.]",
+}
+
+ModelMessage = Mapping[str, Any]
+# What a reader of an answer gets: its text as it grows, notices, and its end as the last one.
+TemporaryEvent = TextDelta | ReasoningDelta | Notice | AnswerEnded
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporaryMessage:
+    role: Literal["user", "assistant"]
+    text: str
+    is_interrupted: bool = False  # the answer was stopped before it was complete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporaryQuestion:
+    """A temporary conversation whose last message is to be answered."""
+
+    messages: Sequence[TemporaryMessage]
+    model: str | None = None  # None: that of the profile, or the default
+    profile: str | None = None
+    personality: str | None = None
+    platform: Platform = Platform.WEB
+
+    def check(self) -> None:
+        """Raise `InvalidInput` for a question that can't be answered."""
+        if not self.messages or self.messages[-1].role != "user":
+            raise InvalidInput("messages: the last message must have the role `user`.")
+        if len(self.messages) > MAX_MESSAGES:
+            raise InvalidInput(
+                say(
+                    "temporary.too_many_messages",
+                    "messages: the limit is {limit}. Leave out older messages.",
+                    limit=str(MAX_MESSAGES),
+                ),
+                limit=MAX_MESSAGES,
+            )
+        if not self.messages[-1].text.strip():
+            raise InvalidInput(say("temporary.last_message_empty", "messages: the last message is empty."))
+        lengths = [len(message.text) for message in self.messages]
+        if lengths[-1] > MAX_MESSAGE_CHARS:
+            raise InvalidInput(
+                f"messages: the last message has {lengths[-1]} characters. The limit is {MAX_MESSAGE_CHARS}.",
+                limit=MAX_MESSAGE_CHARS,
+            )
+        if sum(lengths) > MAX_CONVERSATION_CHARS:
+            raise InvalidInput(
+                f"messages: {sum(lengths)} characters in all. The limit is {MAX_CONVERSATION_CHARS}. Leave out older"
+                " messages.",
+                limit=MAX_CONVERSATION_CHARS,
+            )
+        if is_command(self.messages[-1].text):
+            raise CommandUnavailable
 
 
 class TemporaryChats:
@@ -324,3 +396,59 @@ def _log_failure(error: BaseException, end: AnswerEnded) -> None:
         frame = frame.tb_next
     where = "" if frame is None else f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}"
     log.error("temporary_answer_internal_error", extra={"error": type(error).__name__, "where": where})
+
+
+# ---- the messages that a model gets ------------------------------------------------------------------------
+
+
+def is_command(text: str) -> bool:
+    """Return whether a text starts with the name of a slash command."""
+    word = text.strip().split(maxsplit=1)[0] if text.strip() else ""
+    return word.startswith("/") and find_command(word[1:]) is not None
+
+
+def build_question_messages(messages: Sequence[TemporaryMessage]) -> list[dict[str, Any]]:
+    """Build the messages for the model, in the same way as for a conversation that is stored."""
+    now = datetime.now(UTC)
+    events = [
+        Event(
+            seq=seq,
+            kind=EventKind.MESSAGE,
+            at=now,
+            message=Message(
+                message.role,
+                make_storable(message.text),
+                extra={"interrupted": True} if message.is_interrupted and message.role == "assistant" else {},
+            ),
+        )
+        for seq, message in enumerate(messages, 1)
+    ]
+    return build_messages(events, input_seq=len(events), compaction=None, shared=False)
+
+
+def keep_newest(messages: Sequence[ModelMessage], max_tokens: float) -> list[ModelMessage]:
+    """Return the newest messages that have at most `max_tokens` together; always the last one."""
+    kept, tokens = 0, 0
+    for message in reversed(messages):
+        tokens += count_tokens([message])
+        if kept and tokens > max_tokens:
+            break
+        kept += 1
+    if kept == len(messages):
+        return list(messages)
+    return [OMITTED_MESSAGE, *messages[len(messages) - kept :]]
+
+
+def iterate_smaller(messages: Sequence[ModelMessage]) -> Iterator[tuple[list[ModelMessage], Notice]]:
+    """Yield smaller and smaller requests for a conversation that was too long, each with what the person is told.
+
+    The older half is left out, until only the last message remains; then that one is shortened.
+    """
+    kept = list(messages)
+    while len(kept) > 1:
+        kept = kept[(len(kept) + 1) // 2 :]
+        yield [OMITTED_MESSAGE, *kept], OMITTED_NOTICE
+    tokens = count_tokens(kept)
+    while tokens > MIN_CONTEXT_TOKENS:
+        tokens //= 2
+        yield shorten_messages(kept, tokens), SHORTENED_NOTICE

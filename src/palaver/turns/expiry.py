@@ -84,7 +84,6 @@ class ExpiryWatcher:
             await self._lease.release()
 
     def wake(self) -> None:
-        """Look now for expired sessions."""
         self._loop.wake()
 
     async def run_once(self) -> float:

@@ -84,8 +84,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningMaterial:
-    """The input of one memory turn."""
-
     work: SideWork  # on whose behalf, in which conversation
     session_id: SessionId
     model: str | None
@@ -268,7 +266,6 @@ class MemoryTurnRunner:
         self._loop.start()
 
     def wake(self) -> None:
-        """Look now for memory turns, if learning is on."""
         self._loop.wake()
 
     async def stop(self) -> None:

@@ -9,9 +9,10 @@ import pytest
 from palaver import GatewayConfig, ResetPolicy
 from palaver.cli.chat import ChatMode, ChatOptions, StartMode
 from palaver.cli.chat.chat_session import ChatSession
-from palaver.cli.chat.feed_presenter import FeedListener, SessionDeleted
+from palaver.cli.chat.feed_presenter import FeedListener
 from palaver.cli.errors import MessageRejected
 from palaver.config.agent_rules import AgentProfile, Profile
+from palaver.core.errors import SessionNotFound
 from palaver.sessions.policy import ResetMode
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ async def test_the_deletion_of_an_earlier_session_does_not_end_the_current_one(
     current = (await chat.send("/new")).session_id
     assert current is not None
     await gateway.store.aio.delete_session(deleted)
-    while not isinstance(item := await listener.next_item(), SessionDeleted):
+    while not isinstance((found := await listener.next_item())[1], SessionNotFound):
         pass
-    assert not await chat.leave_session(item.session_id)
+    assert found[0] == deleted
+    assert not await chat.leave_session(deleted)
     assert chat.session_id == current != deleted
     assert await chat.leave_session(current)
     assert await chat.load_session() == (None, gateway.agent.model)

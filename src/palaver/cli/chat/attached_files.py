@@ -40,8 +40,6 @@ class FileNotReadable(InvalidInput):
 
 
 class AttachedFiles:
-    """The files of the next message."""
-
     def __init__(self, attachments: Attachments | None, principal: Principal) -> None:
         self._attachments = attachments
         self._principal = principal

@@ -45,8 +45,6 @@ MAX_SESSIONS_SEARCHED = 100  # when looking for the last conversation of this te
 
 
 class ChatSession:
-    """A chat of the owner in a terminal, through a gateway."""
-
     def __init__(self, gateway: Gateway, owner: Person) -> None:
         self.gateway = gateway
         self.owner = owner
@@ -145,7 +143,6 @@ class ChatSession:
         return entry.session if entry is not None and entry.session.ended_at is None else None
 
     async def _is_reset_due(self, session: Session) -> bool:
-        """Return whether the reset policy will start another session with the next message."""
         profile = (await self.view.summaries.get(session.id)).profile
         reset_policy = self.gateway.store.config.get_reset_policy(self._source, profile)
         last_activity = session.last_human_at or session.created_at
@@ -194,7 +191,7 @@ class ChatSession:
                 self._last_command_span = (started_at, self.now())
             return receipt
 
-    async def leave_session(self, session_id: SessionId) -> bool:
+    async def leave_session(self, session_id: SessionId | None) -> bool:
         """Leave the session if the chat is still in it: a message sent meanwhile may have started another one."""
         async with self.send_lock:
             if self.session_id != session_id:

@@ -201,7 +201,6 @@ class FeedPresenter:
 
 
 def _format_provider_message(facts: Mapping[str, Any]) -> str:
-    """Format what the provider itself said about a failure; empty if it said nothing."""
     if not facts.get("detail"):
         return ""
     status = f" (HTTP {facts['status']})" if facts.get("status") else ""
@@ -209,7 +208,6 @@ def _format_provider_message(facts: Mapping[str, Any]) -> str:
 
 
 def _format_proposal(facts: Mapping[str, Any]) -> str:
-    """Format a job that the agent proposes, with the commands to decide."""
     name = facts.get("name") or ""
     what = "Change the job" if facts.get("is_change") else "Create the job"
     slots = map(datetime.fromisoformat, facts.get("next_slots") or ())
@@ -227,7 +225,6 @@ def _format_proposal(facts: Mapping[str, Any]) -> str:
 
 
 def _list_places(facts: Mapping[str, Any]) -> list[str]:
-    """Name the places that a proposed job sends to."""
     targets = facts.get("targets") or ()
     places = facts.get("target_words") or targets
     is_here = not facts.get("is_change")
@@ -258,24 +255,8 @@ _NOTICE_TEXTS = {
 # ---- following the feed of the conversation that the chat is in ----------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSwitched:
-    """All following items belong to another session."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionDeleted:
-    session_id: SessionId
-
-
-@dataclass(frozen=True, slots=True)
-class FeedUnavailable:
-    """The store cannot be reached at the moment; the listener tries again."""
-
-    text: str
-
-
-ListenerItem = FeedItem | SessionSwitched | SessionDeleted | FeedUnavailable
+# None: all following items belong to another session. An error: the session was deleted, or the store can't be reached.
+ListenerItem = FeedItem | SessionNotFound | StoreError | None
 
 
 class FeedListener:
@@ -287,15 +268,15 @@ class FeedListener:
         self._session_id: SessionId | None = None
         self._task: asyncio.Task[None] | None = None
 
-    async def next_item(self) -> ListenerItem:
-        """Wait for the next item. An event is held back until it is known whether it was sent from here."""
+    async def next_item(self) -> tuple[SessionId | None, ListenerItem]:
+        """Return the next item, an event only when it is known whether it was sent from here, and its session."""
         while True:
             session_id, item = await self._items.get()
             if isinstance(item, EventAppended):
                 async with self._chat.send_lock:
                     pass
             if session_id == self._session_id:
-                return item
+                return session_id, item
 
     def follow_session(self, after: int | None = None) -> None:
         """Follow the session that the chat is in now: from a number in its log, or from now on."""
@@ -304,7 +285,7 @@ class FeedListener:
             return
         self.close()
         self._session_id = session_id
-        self._items.put_nowait((session_id, SessionSwitched()))
+        self._items.put_nowait((session_id, None))
         if session_id is not None:
             self._task = asyncio.create_task(self._listen(session_id, after), name="palaver-chat-feed")
 
@@ -320,11 +301,11 @@ class FeedListener:
                     if isinstance(item, EventAppended):
                         after = item.event.seq
                     self._items.put_nowait((session_id, item))
-            except SessionNotFound:
-                self._items.put_nowait((session_id, SessionDeleted(session_id)))
+            except SessionNotFound as error:
+                self._items.put_nowait((session_id, error))
                 return
             except StoreError as error:
-                self._items.put_nowait((session_id, FeedUnavailable(str(error))))
+                self._items.put_nowait((session_id, error))
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 return  # the gateway stops
@@ -356,16 +337,16 @@ class FeedView(ABC):
 
     async def _show_feed(self) -> None:
         while True:
-            item = await self._listener.next_item()
+            session_id, item = await self._listener.next_item()
             match item:
-                case SessionSwitched():
+                case None:
                     await self._switch_session()
-                case SessionDeleted(session_id):
+                case SessionNotFound():
                     if await self._chat.leave_session(session_id):
                         self._listener.follow_session()
                         await self._show_notice(SESSION_DELETED_TEXT, is_error=False)
-                case FeedUnavailable(text):
-                    await self._show_notice(text, is_error=True)
+                case StoreError():
+                    await self._show_notice(str(item), is_error=True)
                 case _:
                     await self._show_item(item)
 

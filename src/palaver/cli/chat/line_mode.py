@@ -47,7 +47,6 @@ class StdinLines:
                 yield line
 
     def close(self) -> None:
-        """End the iteration."""
         self._lines.put_nowait(None)
 
     def _read(self) -> None:
@@ -67,8 +66,6 @@ class StdinLines:
 
 
 class LineMode(FeedView):
-    """A chat on a terminal that can only show lines."""
-
     def __init__(self, chat: ChatSession) -> None:
         super().__init__(chat)
         self._is_line_open = False  # text was written without a line break after it
@@ -76,7 +73,6 @@ class LineMode(FeedView):
         self._stop_task: asyncio.Task[None] | None = None
 
     async def run(self, greeting: Sequence[str], first_messages: Sequence[str] = ()) -> None:
-        """Chat until the person leaves or stdin ends."""
         for line in greeting:
             self._print_line(line)
         self._listener.follow_session()
@@ -93,7 +89,6 @@ class LineMode(FeedView):
             self._end_line()
 
     def stop(self) -> None:
-        """End the chat on a signal."""
         if self._input is not None:
             self._input.close()
 

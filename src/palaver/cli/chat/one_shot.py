@@ -72,7 +72,6 @@ class OneShot:
         self._output.end()
 
     async def ask(self, text: str) -> Answer:
-        """Send a message and wait for its answer."""
         sent_at = self._chat.now()
         receipt = await self._chat.send(text, busy=BusyPolicy.QUEUE)
         is_unknown_command = "unknown_command" in (receipt.facts or {})

@@ -91,7 +91,6 @@ def _trim_blank_space(text: str) -> str:
 
 
 def format_own_message(text: str) -> Text:
-    """Format a message that the person at this terminal has just sent."""
     lines = clean_text(text).split("\n")
     message = Text("› ", style="bold cyan")
     message.append("\n  ".join(lines), style="bold")
@@ -152,7 +151,6 @@ def format_arguments(text: str) -> str:
 
 
 def format_status_line(session: Session | None, model: str, *, is_running: bool, queued_count: int, width: int) -> str:
-    """Format the status line: model, title, tokens and cost, and what the agent is doing."""
     title = "new conversation" if session is None else clean_line(session.shown_title or "untitled")
     state = "responding (Ctrl-C to stop)" if is_running else "idle"
     model = f" {clean_line(model)}"
@@ -162,7 +160,6 @@ def format_status_line(session: Session | None, model: str, *, is_running: bool,
 
 
 def format_usage(session: Session) -> list[str]:
-    """Format tokens and cost of a conversation."""
     usage = session.usage
     if not usage.total_tokens:
         return ["0 tokens"]

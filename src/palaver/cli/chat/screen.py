@@ -76,7 +76,6 @@ class ChatCompleter(Completer):
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Complete the name of a command, or the path of a file to attach."""
         text = document.text_before_cursor
         if match := _ATTACH.fullmatch(text):
             yield from self._paths.get_completions(Document(match["path"]), complete_event)
@@ -89,7 +88,6 @@ class ChatCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Complete the name of a command, a path, or a title that contains the text after `/resume`."""
         for completion in self.get_completions(document, complete_event):
             yield completion
         match = _RESUME.fullmatch(document.text_before_cursor)
@@ -153,8 +151,6 @@ class InputHistory(FileHistory):
 
 
 class Screen(FeedView):
-    """A chat on a terminal with a prompt, a status line and completions."""
-
     def __init__(self, chat: ChatSession, home: Path) -> None:
         super().__init__(chat)
         self._loop = asyncio.get_running_loop()
@@ -192,7 +188,6 @@ class Screen(FeedView):
     # -- running -------------------------------------------------------------------------------------------
 
     async def run(self, greeting: Sequence[str], first_messages: Sequence[str] = ()) -> None:
-        """Chat until the person leaves."""
         self._listener.follow_session()
         for text in first_messages:
             self._outgoing.put_nowait(text)
@@ -216,7 +211,6 @@ class Screen(FeedView):
                 self._write(self._renderer.render(remaining, self._width))
 
     def _describe_unsent(self, unsent: str) -> list[DisplayBlock]:
-        """Say where the message is that was typed but not sent."""
         if not unsent:
             return []
         if self._history.is_persistent:
@@ -224,7 +218,6 @@ class Screen(FeedView):
         return [Note(f"Your message was not sent, and it could not be saved:\n\n{unsent}")]
 
     def stop(self) -> None:
-        """End the chat on a signal."""
         if self._app.is_running and not self._app.is_done:
             self._app.exit()
 

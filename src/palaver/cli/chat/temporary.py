@@ -16,7 +16,7 @@ from palaver.cli.chat.one_shot import Answer
 from palaver.cli.output import print_hint
 from palaver.core.errors import PalaverError
 from palaver.core.source import Platform
-from palaver.inbox.temporary_request import (
+from palaver.inbox.temporary import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
     TemporaryEvent,
@@ -58,7 +58,6 @@ class TemporaryTerminalChat:
             self._asking.cancel()
 
     async def ask(self, text: str) -> Answer:
-        """Send a message, show its answer while it grows, and return it."""
         self._messages.append(TemporaryMessage(role="user", text=text))
         self._drop_oldest()
         pieces: list[str] = []

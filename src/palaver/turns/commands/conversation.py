@@ -236,7 +236,6 @@ def _find_choice(context: CommandContext, target: str) -> Session:
 
 @write_action("branch", changes_many_events=True)
 def branch_session(context: CommandContext, *, title: str | None = None) -> CommandReply:
-    """Copy the session and continue in the copy."""
     row = context.require_session(Action.FORK)
     if not row.session.message_count:
         raise NothingToDo(say("branch.empty", "There's nothing to branch from: this conversation has no messages."))

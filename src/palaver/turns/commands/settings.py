@@ -163,7 +163,6 @@ def switch_tools(context: CommandContext, *, switches: Mapping[str, bool] | None
 
 
 def _list_toolsets(context: CommandContext) -> tuple[str, ...]:
-    """List the toolsets that the agent has for this person here."""
     rules, servers, role = context.rules, context.agent.list_tool_servers(), context.principal.role
     if context.session_row is None:
         return toolsets.list_allowed_toolsets(rules, servers, context.source.platform, role)

@@ -12,7 +12,7 @@ from pydantic import Field
 from palaver.agent.base import Notice, ReasoningDelta, TextDelta
 from palaver.core.text import make_json_storable
 from palaver.core.texts import current_language, translate_all
-from palaver.inbox.temporary_request import (
+from palaver.inbox.temporary import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
     TemporaryEvent,
