@@ -28,6 +28,11 @@ def iterate_commands(command: click.Command, path: str) -> Iterator[tuple[str, c
             yield from iterate_commands(inner, f"{path} {name}")
 
 
+def list_parameters(path: str) -> list[click.Parameter]:
+    command = COMMANDS[path]
+    return [each for each in command.get_params(click.Context(command)) if "--help" not in each.opts]
+
+
 COMMANDS = dict(iterate_commands(program, "palaver"))
 SECTIONS = {
     match[1]: match[2]
@@ -42,7 +47,7 @@ def test_every_command_has_a_section_and_every_section_a_command() -> None:
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_option_and_argument_is_described_in_its_section(path: str) -> None:
     section = SECTIONS[path]
-    for parameter in COMMANDS[path].params:
+    for parameter in list_parameters(path):
         names = [parameter.make_metavar(click.Context(COMMANDS[path])).strip("[].")]
         if isinstance(parameter, click.Option):
             names = [*parameter.opts, *parameter.secondary_opts]
@@ -57,7 +62,7 @@ def test_every_command_has_an_example(path: str) -> None:
 
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_described_option_exists(path: str) -> None:
-    known = {name for parameter in COMMANDS[path].params for name in parameter.opts} | {"--help"}
+    known = {name for parameter in list_parameters(path) for name in parameter.opts} | {"--help"}
     described = {name.split()[0] for name in re.findall(r"^\| `(-[^`]*)`", SECTIONS[path], re.MULTILINE)}
     assert described <= known
 

@@ -22,6 +22,7 @@ from palaver.commands.command import CommandAction, CommandCall, MessageCall
 from palaver.delivery.commands import hand_off_session, remove_home, set_home
 from palaver.inbox.registry import COMMANDS, REGISTRY, find_command, parse_command
 from palaver.people.model import DEFAULT_GUEST_COMMANDS as GUEST_COMMANDS, OWNER_COMMANDS
+from palaver.sessions.export import DocumentFormat
 from palaver.sessions.search_text import FilterText
 from palaver.sessions.turn import BusyPolicy
 from palaver.turns.commands.conversation import (
@@ -34,7 +35,6 @@ from palaver.turns.commands.conversation import (
 )
 from palaver.turns.commands.history import compact_session, redo_turns, restore_session, undo_turns
 from palaver.turns.commands.query import (
-    ExportFormat,
     export_conversation,
     find_sessions,
     list_sessions,
@@ -138,9 +138,9 @@ SECTIONS = {
         ("/why", explain_session.call()),
         ("/usage", show_usage.call()),
         ("/status", show_status.call()),
-        ("/export", export_conversation.call(export_format=ExportFormat.MARKDOWN)),
-        ("/export md", export_conversation.call(export_format=ExportFormat.MARKDOWN)),
-        ("/export JSON", export_conversation.call(export_format=ExportFormat.JSON)),
+        ("/export", export_conversation.call(export_format=DocumentFormat.MARKDOWN)),
+        ("/export md", export_conversation.call(export_format=DocumentFormat.MARKDOWN)),
+        ("/export JSON", export_conversation.call(export_format=DocumentFormat.JSON)),
         ("/help", REGISTRY.list_commands.call()),
         ("/start", REGISTRY.list_commands.call()),
         ("/whoami", show_person.call()),

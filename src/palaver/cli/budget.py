@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import output
-from palaver.cli.options import json_option, load_cli_settings, open_store
+from palaver.cli.options import NounGroup, load_cli_settings, open_store
 from palaver.cli.output import Column
 from palaver.core.operation import BlockingRunner, iterate_pages
 
@@ -24,13 +24,12 @@ _LIMIT_WORDS = """WHO is `all` (everybody together), `everyone` (each person), a
     job), `job NAME` or `profile NAME`. PERIOD is `day` or `month`."""
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def budget() -> None:
     """Show and limit what the models may cost."""
 
 
 @budget.command("show")
-@json_option
 def show_budgets() -> None:
     """Show everybody's budgets.
 
@@ -53,14 +52,12 @@ def show_budgets() -> None:
     """,
 )
 @click.argument("words", nargs=-1, required=True, metavar="WHO PERIOD AMOUNT")
-@json_option
 def set_limit(words: tuple[str, ...]) -> None:
     from palaver.money.texts import parse_set
 
     who, period, amounts = parse_set(" ".join(words))
     with _open_overview() as (overview, principal):
-        key = _find_key(overview, principal, who, period)
-        status = overview.set_limits(principal, key, amounts)
+        status = overview.set_limits(principal, _find_key(overview, principal, who, period), amounts)
     _print_status("Limit set.", status)
 
 
@@ -72,7 +69,6 @@ def set_limit(words: tuple[str, ...]) -> None:
     """,
 )
 @click.argument("words", nargs=-1, required=True, metavar="WHO PERIOD")
-@json_option
 def clear_limit(words: tuple[str, ...]) -> None:
     from palaver.money.texts import parse_clear
 
@@ -81,8 +77,7 @@ def clear_limit(words: tuple[str, ...]) -> None:
         key = _find_key(overview, principal, who, period)
         has_changed = overview.clear_limits(principal, key)
         status = overview.get_status(principal, key)
-    text = "Limit removed; the server settings apply." if has_changed else "No limit was set here."
-    _print_status(text, status)
+    _print_status("Limit removed; the server settings apply." if has_changed else "No limit was set here.", status)
 
 
 def _print_status(text: str, status: BudgetStatus) -> None:

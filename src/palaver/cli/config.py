@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from palaver.cli import output
-from palaver.cli.options import is_interactive, json_option, load_cli_settings, open_store
+from palaver.cli.options import NounGroup, is_interactive, load_cli_settings, open_store
 from palaver.cli.output import Column
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ConfigAccess:
         return SettingsOverview(loaded or self.editor.reader.load(), self.editor.catalog)
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def config() -> None:
     """Show and change settings.
 
@@ -75,7 +75,6 @@ def config() -> None:
 @config.command("list")
 @click.argument("prefix", required=False)
 @click.option("--all", "include_defaults", is_flag=True, help="Include settings that have their default.")
-@json_option
 def list_settings(prefix: str | None, include_defaults: bool) -> None:
     """List settings with their values and where these come from.
 
@@ -98,7 +97,6 @@ def list_settings(prefix: str | None, include_defaults: bool) -> None:
 
 @config.command("get")
 @click.argument("key")
-@json_option
 def get_setting(key: str) -> None:
     """Show one setting. A secret is never shown, only whether it is set."""
     from palaver.config.setting_templates import parse_key
@@ -121,7 +119,6 @@ def get_setting(key: str) -> None:
 
 @config.command("set")
 @click.argument("words", nargs=-1, required=True, metavar="KEY [VALUE] [KEY VALUE]...")
-@json_option
 def set_settings(words: tuple[str, ...]) -> None:
     """Set one or several settings: all of them, or none if one is not valid.
 
@@ -147,13 +144,11 @@ def set_settings(words: tuple[str, ...]) -> None:
                 )
             entered = _read_value(key, is_secret=is_secret) if text == _READ_INPUT else text
             values[key] = _parse_value(access.editor.catalog, path, entered)
-        result = access.editor.change(access.principal, SettingsEdit(values=values, origin="terminal"))
-        _print_result(access, result)
+        _print_result(access, access.editor.change(access.principal, SettingsEdit(values=values, origin="terminal")))
 
 
 @config.command("unset")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
-@json_option
 def unset_settings(keys: tuple[str, ...]) -> None:
     """Remove settings from the database, so that their defaults apply.
 
@@ -162,13 +157,11 @@ def unset_settings(keys: tuple[str, ...]) -> None:
     from palaver.settings.editor import SettingsEdit
 
     with open_config() as access:
-        result = access.editor.change(access.principal, SettingsEdit(unset=keys, origin="terminal"))
-        _print_result(access, result)
+        _print_result(access, access.editor.change(access.principal, SettingsEdit(unset=keys, origin="terminal")))
 
 
 @config.command("history")
 @click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="How many changes.")
-@json_option
 def show_history(limit: int) -> None:
     """List changes of settings, newest first: when, by whom, and what."""
     from palaver.core.wire import build_json
@@ -185,19 +178,16 @@ def show_history(limit: int) -> None:
 
 @config.command("undo")
 @click.argument("number", type=click.IntRange(min=1))
-@json_option
 def undo_change(number: int) -> None:
     """Put back the values from before a change.
 
     NUMBER is the one that `palaver config history` shows. Undoing is a change itself, and can be undone.
     """
     with open_config() as access:
-        result = access.editor.undo(access.principal, number, origin="terminal")
-        _print_result(access, result)
+        _print_result(access, access.editor.undo(access.principal, number, origin="terminal"))
 
 
 @config.command("rotate-key")
-@json_option
 def rotate_key() -> None:
     """Encrypt all secrets with a new key.
 

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from palaver.cli import options as lookup, output
-from palaver.cli.options import confirm_or_exit, json_option, load_cli_settings, open_store, run_async, yes_option
+from palaver.cli.options import (
+    NounCommand,
+    NounGroup,
+    confirm_or_exit,
+    load_cli_settings,
+    open_store,
+    run_async,
+    yes_option,
+)
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
 from palaver.core.operation import AsyncRunner, load_all_pages
@@ -31,7 +39,7 @@ _METAVARS = {"prompt": "TEXT", "timezone": "ZONE", "targets": "TARGET", "toolset
 _NOTES = {"targets": " Can be repeated.", "toolsets": " `none` for none. Can be repeated."}  # about their options
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def jobs() -> None:
     """Let the agent work on a schedule.
 
@@ -66,7 +74,7 @@ def _run_with_jobs(run: Callable[[JobAccess], Awaitable[T]]) -> T:
 
 def _job_command(run: Callable[..., None]) -> click.Command:
     """Make a command about one job, without other options."""
-    return jobs.command()(_job_argument(_all_option(json_option(run))))
+    return jobs.command()(_job_argument(_all_option(run)))
 
 
 def _print_lines(lines: list[tuple[str, str]], *, err: bool = False) -> None:
@@ -98,7 +106,6 @@ def _print_server_hint() -> None:
 
 @jobs.command("list")
 @_all_option
-@json_option
 def list_jobs(everything: bool) -> None:
     """List your jobs by name.
 
@@ -154,7 +161,6 @@ def show(job: str, everything: bool) -> None:
 @_job_argument
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many runs to show.")
 @_all_option
-@json_option
 def history(job: str, limit: int, everything: bool) -> None:
     """Show the latest runs of a job, newest first.
 
@@ -219,7 +225,6 @@ def run(job: str, everything: bool) -> None:
 @_job_argument
 @_all_option
 @yes_option
-@json_option
 def remove(job: str, everything: bool, yes: bool) -> None:
     """Delete a job and stop its run.
 
@@ -241,7 +246,6 @@ def remove(job: str, everything: bool, yes: bool) -> None:
 @_job_argument
 @_all_option
 @yes_option
-@json_option
 def confirm(job: str, everything: bool, yes: bool) -> None:
     """Confirm what the agent has proposed: a job, or a change of one.
 
@@ -284,23 +288,17 @@ def _print_details(details: JobDetails, text: str) -> None:
 # ---- adding and editing -----------------------------------------------------------------------------------------
 
 
-class _FieldCommand(click.Command):
+class _FieldCommand(NounCommand):
     """A command with an option for each field of a job that is no argument; they are made when it is used."""
 
     _has_fields = False
 
-    @property
-    def params(self) -> list[click.Parameter]:
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self._has_fields:
             self._has_fields = True
-            argument_count = sum(isinstance(param, click.Argument) for param in self._params)
-            known = {param.name for param in self._params}
-            self._params[argument_count:argument_count] = _make_field_options(known)
-        return self._params
-
-    @params.setter
-    def params(self, params: list[click.Parameter]) -> None:
-        self._params = params
+            argument_count = sum(isinstance(param, click.Argument) for param in self.params)
+            self.params[argument_count:argument_count] = _make_field_options({param.name for param in self.params})
+        return super().get_params(ctx)
 
 
 def _make_field_options(known: Container[str | None]) -> list[click.Parameter]:
@@ -323,7 +321,6 @@ def _make_field_options(known: Container[str | None]) -> list[click.Parameter]:
 @click.argument("schedule")
 @click.argument("prompt")
 @yes_option
-@json_option
 def add(schedule: str, prompt: str, yes: bool, **fields: Any) -> None:
     """Make a job.
 
@@ -347,7 +344,6 @@ def add(schedule: str, prompt: str, yes: bool, **fields: Any) -> None:
 @_job_argument
 @_all_option
 @yes_option
-@json_option
 def edit(job: str, everything: bool, yes: bool, **fields: Any) -> None:
     """Change a job.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import options as lookup, output
-from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
+from palaver.cli.options import NounGroup, confirm_or_exit, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.core.errors import NotFound
 from palaver.core.invocation import format_command
@@ -48,7 +48,7 @@ _COLUMNS: tuple[Column[MemoryEntry], ...] = (
 )
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def memories() -> None:
     """Manage what the agent remembers.
 
@@ -61,7 +61,6 @@ def memories() -> None:
 @click.option(
     "--origin", type=click.Choice([each.value for each in MemoryOrigin]), help="Only memories of this origin."
 )
-@json_option
 def list_memories(words: tuple[str, ...], origin: str | None) -> None:
     """List memories, newest first.
 
@@ -80,7 +79,6 @@ def list_memories(words: tuple[str, ...], origin: str | None) -> None:
 
 @memories.command()
 @click.argument("text")
-@json_option
 def remember(text: str) -> None:
     """Save a private memory."""
     with open_view() as view:
@@ -93,7 +91,6 @@ def remember(text: str) -> None:
 @memories.command()
 @click.argument("memory")
 @click.argument("text")
-@json_option
 def edit(memory: str, text: str) -> None:
     """Change a memory for everybody who can see it.
 
@@ -109,7 +106,6 @@ def edit(memory: str, text: str) -> None:
 @memories.command()
 @click.argument("memory")
 @yes_option
-@json_option
 def forget(memory: str, yes: bool) -> None:
     """Delete a memory for everybody who can see it.
 

@@ -76,6 +76,18 @@ before_option = click.option(
 )
 
 
+class NounCommand(click.Command):
+    """A command about a noun: each of them can print JSON."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        json_option(self)
+
+
+class NounGroup(click.Group):
+    command_class = NounCommand
+
+
 def load_cli_settings() -> Settings:
     """Load the settings from the folder given with --home, or from the default one."""
     from palaver.config import load_settings

@@ -135,12 +135,9 @@ def format_json(document: object, *, ascii_only: bool = False) -> str:
 
 def escape_json(text: str, *, ascii_only: bool = False) -> str:
     """Write characters of JSON that could control a terminal, or all but ASCII, as escapes."""
-    characters = _NOT_ASCII if ascii_only else _CONTROLS
-    return characters.sub(lambda match: _escape_character(match[0]), text)
-
-
-def _escape_character(character: str) -> str:
-    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else json.dumps(character)[1:-1]
+    return (_NOT_ASCII if ascii_only else _CONTROLS).sub(
+        lambda match: f"\\u{ord(match[0]):04x}" if ord(match[0]) < 0x10000 else json.dumps(match[0])[1:-1], text
+    )
 
 
 def wants_json() -> bool:

@@ -15,9 +15,9 @@ import click
 
 from palaver.cli import options as lookup, output
 from palaver.cli.options import (
+    NounGroup,
     check_can_confirm,
     is_interactive,
-    json_option,
     load_cli_settings,
     load_current_settings,
     open_store,
@@ -73,7 +73,7 @@ _REQUEST_COLUMNS: tuple[Column[PairingRequest], ...] = (
 _ROLES = {Role.OWNER: "an owner", Role.MEMBER: "a member", Role.GUEST: "a guest"}
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def people() -> None:
     """Manage the people who use this gateway.
 
@@ -107,7 +107,6 @@ def _print_person(member: Member, text: str) -> None:
 
 
 @people.command("list")
-@json_option
 def list_people() -> None:
     """List everybody, newest first."""
     with _open_people() as everybody:
@@ -123,7 +122,6 @@ def list_people() -> None:
     default="member",
     help="Members see only their own conversations; owners can view all and invite people. [default: member]",
 )
-@json_option
 def invite(name: str, role: str) -> None:
     """Invite a person to the web page.
 
@@ -136,7 +134,6 @@ def invite(name: str, role: str) -> None:
 
 @people.command("link")
 @click.argument("person")
-@json_option
 def create_link(person: str) -> None:
     """Create a new sign-in link for a person.
 
@@ -179,7 +176,6 @@ def _print_invitation(invitation: Invitation, page_url: str) -> None:
 @people.command("role")
 @click.argument("person")
 @click.argument("role", metavar="ROLE", type=click.Choice([role.value for role in Role]))
-@json_option
 def change_role(person: str, role: str) -> None:
     """Change a person's role.
 
@@ -194,7 +190,6 @@ def change_role(person: str, role: str) -> None:
 @people.command("timezone")
 @click.argument("person")
 @click.argument("zone", metavar="ZONE")
-@json_option
 def set_timezone(person: str, zone: str) -> None:
     """Set a person's time zone.
 
@@ -209,7 +204,6 @@ def set_timezone(person: str, zone: str) -> None:
 
 @people.command("remove")
 @click.argument("person")
-@json_option
 def remove_person(person: str) -> None:
     """Remove a person's access.
 
@@ -224,7 +218,6 @@ def remove_person(person: str) -> None:
 @people.command("unlink")
 @click.argument("person")
 @click.argument("account")
-@json_option
 def unlink_account(person: str, account: str) -> None:
     """Take a chat account out of a person.
 
@@ -239,7 +232,6 @@ def unlink_account(person: str, account: str) -> None:
 
 
 @people.command("requests")
-@json_option
 def list_requests() -> None:
     """List the strangers who ask for access.
 
@@ -263,7 +255,6 @@ def list_requests() -> None:
         " [default: member]"
     ),
 )
-@json_option
 def approve_request(code: str, grant: str) -> None:
     """Give a stranger access.
 
@@ -284,7 +275,6 @@ def approve_request(code: str, grant: str) -> None:
 
 @people.command("deny")
 @click.argument("code")
-@json_option
 def deny_request(code: str) -> None:
     """Deny a stranger access.
 
@@ -299,7 +289,6 @@ def deny_request(code: str) -> None:
 
 @people.command()
 @click.argument("person", required=False)
-@json_option
 def password(person: str | None) -> None:
     """Set a person's password.
 
@@ -339,7 +328,6 @@ def _prompt_for_password(member: Member) -> str:
     help="SQLite: rewrite the database file afterwards, so that it has no bytes of what was erased. Takes a while.",
 )
 @yes_option
-@json_option
 def erase(person: str, dry_run: bool, rewrite_file: bool, yes: bool) -> None:
     """Erase a person everywhere. This can't be undone.
 

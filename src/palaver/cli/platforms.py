@@ -16,7 +16,7 @@ import click
 
 from palaver.cli import output
 from palaver.cli.linking_screen import LinkingScreen
-from palaver.cli.options import json_option, load_cli_settings, open_store, run_async
+from palaver.cli.options import NounGroup, json_option, load_cli_settings, open_store, run_async
 from palaver.cli.output import Column
 from palaver.cli.running_servers import find_running_server
 from palaver.core.errors import AccountNotRunning
@@ -41,7 +41,7 @@ _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 _account_argument = click.argument("account")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=NounGroup, invoke_without_command=True)
 @json_option
 @click.pass_context
 def platforms(ctx: click.Context) -> None:
@@ -121,7 +121,6 @@ _COLUMNS: tuple[Column[Account], ...] = (
 
 
 @platforms.command("list")
-@json_option
 def list_platforms() -> None:
     """List all accounts, with their state and what waits to be sent."""
     accounts, is_server_running = _load_accounts_and_server()
@@ -133,7 +132,6 @@ def list_platforms() -> None:
 
 @platforms.command()
 @_account_argument
-@json_option
 def show(account: str) -> None:
     """Show everything about an account.
 
@@ -191,7 +189,6 @@ def _describe_account(account: Account) -> Iterator[str]:
 
 @platforms.command()
 @_account_argument
-@json_option
 def connect(account: str) -> None:
     """Connect an account now, instead of after its pause.
 
@@ -203,7 +200,6 @@ def connect(account: str) -> None:
 
 @platforms.command()
 @_account_argument
-@json_option
 def test(account: str) -> None:
     """Test the connection of an account: sign in, and say what is missing.
 
@@ -271,7 +267,7 @@ def _describe_result(health: AccountHealth) -> Iterator[str]:
         yield f"No server runs it yet. Start one with {serve}."
 
 
-@platforms.command()
+@platforms.command(cls=click.Command)
 @_account_argument
 def link(account: str) -> None:
     """Link an account with your phone: shows a QR code or a code to type, until it is linked.

@@ -10,14 +10,14 @@ import click
 
 from palaver.cli import output
 from palaver.cli.config import open_config
-from palaver.cli.options import json_option, load_current_settings
+from palaver.cli.options import NounGroup, load_current_settings
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
 
 _TYPES: Final = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif"}  # by the file's ending
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def profiles() -> None:
     """Show the profiles that conversations can choose, and set their pictures.
 
@@ -26,14 +26,10 @@ def profiles() -> None:
 
 
 @profiles.command("list")
-@json_option
 def list_profiles() -> None:
     """List the profiles, with their model and when their conversations restart."""
     from palaver.agent.wire import profile_to_json
     from palaver.commands.reply_text import format_reset_policy
-
-    def format_restarts(name: str) -> str:
-        return format_reset_policy(policies[name]) if name in policies else ""
 
     settings = load_current_settings()
     found, policies = settings.agent.profiles, settings.gateway.reset_by_profile
@@ -42,7 +38,7 @@ def list_profiles() -> None:
         Column("NAME", lambda name: name),
         Column("TITLE", lambda name: found[name].title),
         Column("MODEL", lambda name: found[name].model),
-        Column("RESTARTS", format_restarts),
+        Column("RESTARTS", lambda name: format_reset_policy(policies[name]) if name in policies else None),
         Column("DESCRIPTION", lambda name: found[name].description, fills_width=True),
     ]
     command = format_command("config set profiles.NAME.instructions")
@@ -55,7 +51,6 @@ def list_profiles() -> None:
 @click.argument("name")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--remove", is_flag=True, help="Remove the picture.")
-@json_option
 def picture(name: str, file: Path | None, remove: bool) -> None:
     """Set the picture that people see beside the name of a profile.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.cli import options as lookup, output
-from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
+from palaver.cli.options import NounGroup, confirm_or_exit, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.core.invocation import format_command
 from palaver.core.wire import build_json
@@ -26,7 +26,7 @@ _COLUMNS: tuple[Column[Project], ...] = (
 project_argument = click.argument("project")
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def projects() -> None:
     """Organize conversations in projects.
 
@@ -35,7 +35,6 @@ def projects() -> None:
 
 
 @projects.command("list")
-@json_option
 def list_projects() -> None:
     """List your projects by name."""
     with open_view() as view:
@@ -48,7 +47,6 @@ def list_projects() -> None:
 @projects.command()
 @click.argument("name")
 @click.option("--color", metavar="#RRGGBB", help="The color of the project on the web page, such as '#3b82f6'.")
-@json_option
 def create(name: str, color: str | None) -> None:
     """Create a project."""
     with open_view() as view:
@@ -59,7 +57,6 @@ def create(name: str, color: str | None) -> None:
 @projects.command()
 @project_argument
 @click.argument("name")
-@json_option
 def rename(project: str, name: str) -> None:
     """Rename a project."""
     with open_view() as view:
@@ -71,22 +68,19 @@ def rename(project: str, name: str) -> None:
 @projects.command()
 @project_argument
 @click.argument("color", metavar="#RRGGBB")
-@json_option
 def color(project: str, color: str) -> None:
     """Change the color of a project.
 
     Put the color in quotes, as in '#3b82f6': otherwise the shell takes everything after the # for a comment.
     """
     with open_view() as view:
-        before = lookup.find_project(view, project)
-        after = view.projects.update(before.id, color=color)
+        after = view.projects.update(lookup.find_project(view, project).id, color=color)
     _print_project(after, f"Changed the color of project {lookup.quote(after.name)} to {after.color}.")
 
 
 @projects.command()
 @project_argument
 @yes_option
-@json_option
 def delete(project: str, yes: bool) -> None:
     """Delete a project, but not its conversations.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver.cli import options as lookup, output
-from palaver.cli.options import confirm_or_exit, json_option, open_view, yes_option
+from palaver.cli.options import NounGroup, confirm_or_exit, open_view, yes_option
 from palaver.cli.output import Column
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.invocation import format_command
@@ -29,7 +29,7 @@ _COLUMNS: tuple[Column[SavedPrompt], ...] = (
 _READ_INPUT = "-"  # in place of a text: read it from standard input
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def prompts() -> None:
     """Manage your saved prompts.
 
@@ -38,7 +38,6 @@ def prompts() -> None:
 
 
 @prompts.command("list")
-@json_option
 def list_prompts() -> None:
     """List your saved prompts by name."""
     with open_view() as view:
@@ -50,7 +49,6 @@ def list_prompts() -> None:
 
 @prompts.command()
 @click.argument("prompt")
-@json_option
 def show(prompt: str) -> None:
     """Print the text of a saved prompt.
 
@@ -74,7 +72,6 @@ def _add_field_options(names: Iterable[str]) -> Callable[[Callable[..., Any]], C
 @click.argument("name")
 @click.argument("text")
 @_add_field_options(name for name, declared in PROMPT_FIELDS.items() if not declared.is_required)
-@json_option
 def add(name: str, text: str, **others: str | None) -> None:
     """Save a prompt.
 
@@ -88,7 +85,6 @@ def add(name: str, text: str, **others: str | None) -> None:
 @prompts.command()
 @click.argument("prompt")
 @_add_field_options(PROMPT_FIELDS)
-@json_option
 def edit(prompt: str, **fields: str | None) -> None:
     """Change a saved prompt.
 
@@ -107,7 +103,6 @@ def edit(prompt: str, **fields: str | None) -> None:
 @prompts.command()
 @click.argument("prompt")
 @yes_option
-@json_option
 def remove(prompt: str, yes: bool) -> None:
     """Delete a saved prompt.
 

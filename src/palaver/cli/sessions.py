@@ -12,10 +12,10 @@ import click
 
 from palaver.cli import options as lookup, output, transcript
 from palaver.cli.options import (
+    NounGroup,
     after_option,
     before_option,
     confirm_or_exit,
-    json_option,
     load_cli_settings,
     load_current_settings,
     mine_option,
@@ -60,7 +60,7 @@ _END_COLUMN: Column[Session] = Column(
 )
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def sessions() -> None:
     """List, read, search and organize conversations.
 
@@ -90,7 +90,6 @@ def sessions() -> None:
     "--query", metavar="WORDS", help="Only with these words in the title or last message; -word excludes one."
 )
 @mine_option
-@json_option
 def list_sessions(
     limit: int,
     cursor: str | None,
@@ -176,7 +175,6 @@ def _explain_empty_list(state: str, project: str | None, cursor: str | None, *, 
 )
 @click.option("--without", metavar="WORDS", multiple=True, help="Only messages without these words.")
 @mine_option
-@json_option
 def search(
     words: tuple[str, ...],
     limit: int,
@@ -258,7 +256,6 @@ def _build_query(words: tuple[str, ...]) -> str:
 @click.option("--all", "show_all", is_flag=True, help="Show every message, and long tool results in full.")
 @click.option("--log", is_flag=True, help="Show the complete log, including undone messages and other events.")
 @mine_option
-@json_option
 def show(session: str, limit: int | None, show_all: bool, log: bool) -> None:
     """Show the last messages of a conversation."""
     if show_all and limit is not None:
@@ -316,7 +313,6 @@ def _print_conversation(
 @click.argument("title", nargs=-1)
 @click.option("--clear", is_flag=True, help="Remove the title instead.")
 @mine_option
-@json_option
 def rename(session: str, title: tuple[str, ...], clear: bool) -> None:
     """Change the title of a conversation.
 
@@ -343,7 +339,7 @@ def _make_mark_command(
             after = mark(view, before.id)
         _print_change(before, after, f"{done} {lookup.describe_session(before)}.")
 
-    return sessions.command(name, help=help_text)(session_argument(mine_option(json_option(run))))
+    return sessions.command(name, help=help_text)(session_argument(mine_option(run)))
 
 
 pin = _make_mark_command("pin", "Pinned", "Pin a conversation.", lambda view, found: view.pin(found, True))
@@ -367,7 +363,6 @@ unarchive = _make_mark_command(
 @click.argument("project", required=False)
 @click.option("--no-project", is_flag=True, help="Remove the conversation from its project instead.")
 @mine_option
-@json_option
 def move(session: str, project: str | None, no_project: bool) -> None:
     """Move a conversation to one of your projects."""
     if no_project == (project is not None):
@@ -391,7 +386,6 @@ def _print_change(before: Session, after: Session, text: str) -> None:
 @session_argument
 @yes_option
 @mine_option
-@json_option
 def delete(session: str, yes: bool) -> None:
     """Permanently delete a conversation and its log.
 
@@ -410,7 +404,6 @@ def delete(session: str, yes: bool) -> None:
 @session_argument
 @click.argument("turns", type=click.IntRange(1, MAX_LIMIT), default=1)
 @mine_option
-@json_option
 def undo(session: str, turns: int) -> None:
     """Undo the last turn, or the last TURNS turns.
 
@@ -428,7 +421,6 @@ def undo(session: str, turns: int) -> None:
 @sessions.command()
 @session_argument
 @mine_option
-@json_option
 def redo(session: str) -> None:
     """Redo what the last undo hid."""
     with open_view() as view:
@@ -445,7 +437,7 @@ def _print_undo(verb: str, session: Session, result: UndoResult, every_turn: str
     output.print_result(build_json(UndoJson, result, session_id=session.id), text)
 
 
-@sessions.command()
+@sessions.command(cls=click.Command)
 @session_argument
 @click.option(
     "-o",
@@ -518,7 +510,6 @@ def _parse_age(_ctx: click.Context, _option: click.Parameter, text: str) -> time
 @platform_option
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @yes_option
-@json_option
 def prune(age: timedelta, platform: str | None, dry_run: bool, yes: bool) -> None:
     """Delete everybody's conversations that were not used for long.
 

@@ -12,8 +12,8 @@ import click
 
 from palaver.cli import output
 from palaver.cli.options import (
+    NounGroup,
     confirm_or_exit,
-    json_option,
     load_cli_settings,
     load_current_settings,
     open_store,
@@ -44,14 +44,13 @@ _COLUMNS: tuple[Column[Share], ...] = (
 )
 
 
-@click.group()
+@click.group(cls=NounGroup)
 def shares() -> None:
     """Manage shared links: copies of conversations that anyone with the link can read."""
 
 
 @shares.command("list")
 @click.option("--mine", is_flag=True, help="Only what you share, not everybody's.")
-@json_option
 def list_shares(mine: bool) -> None:
     """List what is shared, newest first."""
     found = _run_with_shares(lambda service, owner: load_all_pages(partial(service.list, owner, everything=not mine)))
@@ -62,7 +61,6 @@ def list_shares(mine: bool) -> None:
 
 @shares.command("link")
 @click.argument("share_id", metavar="SHARE")
-@json_option
 def print_link(share_id: str) -> None:
     """Print the link of a shared copy again.
 
@@ -95,7 +93,6 @@ def _parse_expiry(_ctx: click.Context, _argument: click.Parameter, text: str) ->
 @shares.command("expire")
 @click.argument("share_id", metavar="SHARE")
 @click.argument("expires_at", metavar="WHEN", callback=_parse_expiry)
-@json_option
 def expire_share(share_id: str, expires_at: datetime | None) -> None:
     """Change when the link of a shared copy expires. It may be another person's.
 
@@ -111,7 +108,6 @@ def expire_share(share_id: str, expires_at: datetime | None) -> None:
 @shares.command("end")
 @click.argument("share_id", metavar="SHARE")
 @yes_option
-@json_option
 def end_share(share_id: str, yes: bool) -> None:
     """Stop sharing a copy. It may be another person's.
 

@@ -77,8 +77,7 @@ def format_last_exchange(log: Iterable[Event]) -> Text:
             speaker = (quote_text(author, 40) if author else YOU) if message.role == "user" else AGENT
             lines.pop(message.role, None)  # so that the later of the two is last
             lines[message.role] = format_message(speaker, message.text, MAX_LAST_EXCHANGE_CHARS)
-    pairs = zip(("\n\n", "\n>\n"), lines.values(), strict=False)
-    return join_texts("", (part for pair in pairs for part in pair))
+    return join_texts("", (part for pair in zip(("\n\n", "\n>\n"), lines.values(), strict=False) for part in pair))
 
 
 def format_message(speaker: str, text: str, max_chars: int) -> Text:

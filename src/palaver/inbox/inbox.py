@@ -31,7 +31,7 @@ from palaver.inbox.receipts import (
     translate_receipt,
 )
 from palaver.inbox.registry import REGISTRY
-from palaver.inbox.updates import ButtonHandler, Checkpoint, UpdateHandler
+from palaver.inbox.updates import Checkpoint, UpdateHandler
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes
 from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Cursor, Inbound, Outcome, Receipt
@@ -78,8 +78,7 @@ class Inbox:
         self._settings = settings
         self._commands = CommandRunner(REGISTRY, store, settings, list_connected_platforms, get_max_file_bytes)
         self._queue = MessageQueue(store, settings, list_connected_platforms)
-        self._updates = UpdateHandler(store, settings)
-        self._buttons = ButtonHandler(self._commands, settings)
+        self._updates = UpdateHandler(store, settings, self._commands)
         self._files = FileReceiver(store, settings, files, speech)
         self._export_files = ExportFiles(store, files)
         self._bot_limit = BotLimit(settings)
@@ -149,8 +148,7 @@ class Inbox:
         if inbound.message_id is not None and not is_storable(inbound.message_id):
             raise InvalidMessage(f"message_id: {inbound.message_id!r} contains characters that can't be stored")
         if isinstance(call, MessageCall):
-            busy_policy = inbound.busy_policy or call.busy
-            inbound = replace(inbound, content=call.text, busy_policy=busy_policy)
+            inbound = replace(inbound, content=call.text, busy_policy=inbound.busy_policy or call.busy)
         if inbound.files and not isinstance(call, CommandCall):
             inbound = (await self._files.receive(inbound)).add_to(inbound)
         if isinstance(call, CommandCall) and call.action.uses_prices:
@@ -199,11 +197,12 @@ class Inbox:
         """Run the command of a button. The reply is for the adapter: it is not sent to the chat."""
         now = self._store.clock.now()
         try:
-            return await self._write(lambda tx: self._buttons.press(tx, self._merge_sender(tx, press), now), checkpoint)
+            return await self._write(lambda tx: self._updates.press(tx, self._merge_sender(tx, press), now), checkpoint)
         except CommandRejected as rejected:
             error = rejected.error
             return await self._write(
-                lambda tx: self._buttons.record_rejection(tx, self._merge_sender(tx, press), error, now), checkpoint
+                lambda tx: self._updates.reject_press(tx, self._merge_sender(tx, press), error, now),
+                checkpoint,
             )
 
     async def _write(self, run: Callable[[Transaction], Receipt], checkpoint: Checkpoint) -> Receipt:

@@ -69,8 +69,7 @@ def record_message(tx: Transaction, inbound: Inbound, rules: TurnRules, now: int
     """Keep a message that is not for the agent, in a chat that is known."""
     if not _is_known_chat(tx, inbound.source, rules):
         return Receipt(outcome=Outcome.IGNORED)
-    files = [f"[file {format_bracketed_name(file.name)}]" for file in inbound.files]
-    text = add_lines(get_text(inbound), files)
+    text = add_lines(get_text(inbound), [f"[file {format_bracketed_name(file.name)}]" for file in inbound.files])
     if not isinstance(text, str) or not text.strip():
         return Receipt(outcome=Outcome.IGNORED)
     new = group_messages.NewGroupMessage(
@@ -269,8 +268,7 @@ class MessageQueue:
             _, policy = lanes.find_reset_rule(tx, arrival, left.no)
         if not policy.notify:
             return None
-        session = sessions.get_by_no(tx, session_no).session
-        return explain_automatic_start(tx, self.store.config, session_no, session)
+        return explain_automatic_start(tx, self.store.config, session_no, sessions.get_by_no(tx, session_no).session)
 
 
 def _build_busy_facts(error: str, **facts: object) -> dict[str, Any]:

@@ -198,8 +198,7 @@ class Speech:
             platform=platform,
             session_no=session_no,
         )
-        audio = await self._run(work, lambda meter: engine.speak(pieces[piece], meter))
-        return audio, len(pieces)
+        return await self._run(work, lambda meter: engine.speak(pieces[piece], meter)), len(pieces)
 
     # -- calls ----------------------------------------------------------------------------------------------
 
@@ -241,5 +240,4 @@ class Speech:
 def _choose_name(attachment: Attachment) -> str:
     """Return a file name whose ending says what the file is: providers go by it."""
     endings = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
-    ending = endings.get(attachment.media_type, attachment.media_type.partition("/")[2])
-    return f"recording.{ending}"
+    return "recording." + endings.get(attachment.media_type, attachment.media_type.partition("/")[2])

@@ -56,7 +56,7 @@ from palaver.sessions.inbound import (
 )
 from palaver.sessions.message import MAX_MESSAGE_CHARS
 from palaver.sessions.turn import TurnState
-from palaver.turns.commands.versions import retry_turn, stop_run
+from palaver.turns.commands.versions import find_last_question, retry_turn, stop_run
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -81,7 +81,6 @@ _OLD_QUESTION: Final = say(
     "button.old_question", "This was decided, or the agent has changed it since. Answer the newest question instead."
 )
 _UNKNOWN: Final = say("button.old", "This button no longer works.")
-_LAST_MESSAGES_READ: Final = 50
 MAX_EMOJI_CHARS: Final = 64
 MAX_NAMED_MEMBERS: Final = 20
 _RERUN_OFFER: Final = say("edit.offer", "You edited your message. Send /retry to answer the edited message.")
@@ -91,48 +90,6 @@ _REMOVED: Final = say(
 )
 _IGNORED: Final = Receipt(outcome=Outcome.IGNORED)
 _RECORDED: Final = Receipt(outcome=Outcome.RECORDED)
-
-
-class ButtonHandler:
-    """Runs the command of a button that was pressed, inside a transaction."""
-
-    def __init__(self, commands: CommandRunner, settings: CurrentSettings) -> None:
-        self._commands = commands
-        self._settings = settings
-
-    def press(self, tx: Transaction, press: ButtonPressed, now: datetime) -> Receipt:
-        """Run the command and record the press. Raises `CommandRejected` if it can't be carried out; then roll back."""
-        speaker = access.find_speaker(tx, press.source, self._settings.rules)
-        if speaker is None or not speaker.can_speak or speaker.person is None:
-            raise CommandRejected(NotAllowed(_NO_ACCESS))
-        record = build_press_record(press)
-        duplicate = find_duplicate(tx, record)
-        if duplicate is not None:
-            return duplicate
-        call, row = _find_call(tx, press, speaker.person)
-        command = Inbound(source=press.source, content="")
-        receipt = self._commands.run(tx, command, call, speaker.person, row, now)
-        receipt = translate_receipt(receipt, self._settings.rules.language)
-        if call.command in {JOBS.name, LINK.name}:
-            line = (receipt.reply or "").partition("\n\n")[0]  # the details are in the question
-            receipt = replace(receipt, reply=strip_markdown(line))
-            # The chat keeps what was decided: platforms show the reply to a press only for a moment.
-            if (address := find_delivery_address(press.source)) is not None:
-                send_notice_to_address(tx, str(address), line, to_micros(now), reply_to=press.message_id)
-        save_receipt(tx, record, receipt, to_micros(now))
-        return receipt
-
-    def record_rejection(self, tx: Transaction, press: ButtonPressed, error: PalaverError, now: datetime) -> Receipt:
-        """Record a press that had no effect."""
-        record = build_press_record(press)
-        duplicate = find_duplicate(tx, record)
-        if duplicate is not None:
-            return duplicate
-        facts = {**error.facts, "error": error.code}
-        rejection = Receipt(outcome=Outcome.REJECTED, reply=error.text, facts=facts)
-        receipt = translate_receipt(rejection, self._settings.rules.language)
-        save_receipt(tx, record, receipt, to_micros(now))
-        return receipt
 
 
 def build_press_record(press: ButtonPressed) -> Inbound:
@@ -187,28 +144,26 @@ def _get_session(tx: Transaction, session_id: str, person: Person) -> SessionRow
 
 def _check_last_question(tx: Transaction, row: SessionRow, seq: int) -> None:
     """Reject a button of a message that is no longer the last one of its conversation: `retry` asks the last one."""
-    if find_last_question(tx, row.no) != seq:
+    if not _is_last_question(tx, row.no, seq):
         raise CommandRejected(NothingToDo(_OUTDATED))
 
 
-def find_last_question(tx: Transaction, session_no: int) -> int | None:
-    """Return the number of the last message that a person sent in a session."""
-    newest = events.list_messages(tx, session_no, limit=_LAST_MESSAGES_READ)
-    questions = [event.seq for event in newest if event.message is not None and event.message.role == "user"]
-    return questions[-1] if questions else None
+def _is_last_question(tx: Transaction, session_no: int, seq: int) -> bool:
+    question = find_last_question(tx, session_no)
+    return question is not None and question.seq == seq
 
 
 class UpdateHandler:
-    """Stores updates, inside a transaction."""
+    """Stores updates, and runs the commands of buttons, inside a transaction."""
 
-    def __init__(self, store: SessionStore, settings: CurrentSettings) -> None:
+    def __init__(self, store: SessionStore, settings: CurrentSettings, commands: CommandRunner) -> None:
         self._store = store
         self._settings = settings
+        self._commands = commands
 
     def handle(self, tx: Transaction, update: Update, now: datetime) -> Receipt:
         if not isinstance(update, ChatMoved):  # which names ids that the person had before
-            source = sender_merge.merge_source(tx, update.source, self._store.config, now)
-            update = replace(update, source=source)
+            update = replace(update, source=sender_merge.merge_source(tx, update.source, self._store.config, now))
         match update:
             case MessageEdited():
                 return self._edit(tx, update, to_micros(now))
@@ -220,6 +175,41 @@ class UpdateHandler:
                 return self._move_chat(tx, update, now)
             case MembersChanged():
                 return self._change_members(tx, update, now)
+
+    # -- buttons -------------------------------------------------------------------------------------------
+
+    def press(self, tx: Transaction, press: ButtonPressed, now: datetime) -> Receipt:
+        """Run the command and record the press. Raises `CommandRejected` if it can't be carried out; then roll back."""
+        speaker = access.find_speaker(tx, press.source, self._settings.rules)
+        if speaker is None or not speaker.can_speak or speaker.person is None:
+            raise CommandRejected(NotAllowed(_NO_ACCESS))
+        record = build_press_record(press)
+        duplicate = find_duplicate(tx, record)
+        if duplicate is not None:
+            return duplicate
+        call, row = _find_call(tx, press, speaker.person)
+        receipt = self._commands.run(tx, Inbound(source=press.source, content=""), call, speaker.person, row, now)
+        receipt = translate_receipt(receipt, self._settings.rules.language)
+        if call.command in {JOBS.name, LINK.name}:
+            line = (receipt.reply or "").partition("\n\n")[0]  # the details are in the question
+            receipt = replace(receipt, reply=strip_markdown(line))
+            # The chat keeps what was decided: platforms show the reply to a press only for a moment.
+            if (address := find_delivery_address(press.source)) is not None:
+                send_notice_to_address(tx, str(address), line, to_micros(now), reply_to=press.message_id)
+        save_receipt(tx, record, receipt, to_micros(now))
+        return receipt
+
+    def reject_press(self, tx: Transaction, press: ButtonPressed, error: PalaverError, now: datetime) -> Receipt:
+        """Record a press that had no effect."""
+        record = build_press_record(press)
+        duplicate = find_duplicate(tx, record)
+        if duplicate is not None:
+            return duplicate
+        facts = {**error.facts, "error": error.code}
+        rejection = Receipt(outcome=Outcome.REJECTED, reply=error.text, facts=facts)
+        receipt = translate_receipt(rejection, self._settings.rules.language)
+        save_receipt(tx, record, receipt, to_micros(now))
+        return receipt
 
     # -- messages ------------------------------------------------------------------------------------------
 
@@ -246,7 +236,7 @@ class UpdateHandler:
     def _should_offer_rerun(self, tx: Transaction, place: MessagePlace, previous_edit: int | None) -> bool:
         """Return whether the edited message is the last one here, and was answered with its earlier text."""
         session_no, seq = place
-        if turns.is_queued_at(tx, session_no, seq) or find_last_question(tx, session_no) != seq:
+        if turns.is_queued_at(tx, session_no, seq) or not _is_last_question(tx, session_no, seq):
             return False
         last_message = events.list_messages(tx, session_no, limit=1)[-1]
         return previous_edit is None or previous_edit < last_message.seq  # otherwise it was offered already
@@ -283,8 +273,7 @@ class UpdateHandler:
         person = speaker.person if speaker and speaker.can_speak else None
         if place is None or person is None or not emoji or not _can_see(tx, place, person):
             return _IGNORED
-        author = source.user_name or person.name
-        reaction = message_edits.Reaction(emoji, update.is_removed, author, person.id)
+        reaction = message_edits.Reaction(emoji, update.is_removed, source.user_name or person.name, person.id)
         return _RECORDED if message_edits.record_reaction(tx, place, reaction, now) else _IGNORED
 
     # -- chats ---------------------------------------------------------------------------------------------

@@ -167,8 +167,7 @@ class Compactor:
             for event in visible
             if event.message is not None and (event.message.role != "user" or event.seq <= up_to_seq)
         ]
-        settings = session_settings.load(tx, session_no)
-        choices = load_turn_choices(tx, self.dependencies, self.lease.person_id, settings)
+        choices = load_turn_choices(tx, self.dependencies, self.lease.person_id, session_settings.load(tx, session_no))
         return _Plan(
             old=summaries.find_old_messages(
                 log, exchanges, input_seq=up_to_seq, open_seqs=turns.list_open_seqs(tx, session_no)

@@ -135,8 +135,7 @@ def _iterate_statements(
         if not row.session.shared and event.person_id not in {None, turn.person_id}:
             continue  # an owner wrote in this person's conversation
         if row.session.shared and event.person_id not in is_learner:
-            learner = find_learner(tx, dependencies.rules, row, event.person_id)
-            is_learner[event.person_id] = learner is not None
+            is_learner[event.person_id] = find_learner(tx, dependencies.rules, row, event.person_id) is not None
         if not row.session.shared or is_learner[event.person_id]:
             author = event.message.author.name if event.message.author and row.session.shared else ""
             yield Statement(_get_written_text(event.message), author)

@@ -142,8 +142,7 @@ class RequestBuilder:
         for notice in notices:
             self.send_notice(notice)
         if files is not None:
-            messages = await files.prepare_for_model(self.lease.session_id, request.messages)
-            request = replace(request, messages=messages)
+            request = replace(request, messages=await files.prepare_for_model(self.lease.session_id, request.messages))
         return request, last_prompt_tokens
 
     def _read_request(

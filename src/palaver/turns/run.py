@@ -143,8 +143,7 @@ class Run:
         try:
             async with limit:
                 if self.lease.kind is TurnKind.COMPACT:
-                    compaction = await self._compact(self.lease.facts.get("focus"))
-                    reply = format_compaction_reply(compaction)
+                    reply = format_compaction_reply(await self._compact(self.lease.facts.get("focus")))
                     self._chat_notices.append(reply)
                     self._record(TextDelta(reply))
                 else:

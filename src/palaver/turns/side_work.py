@@ -125,10 +125,8 @@ class TitleWriter:
                 request = await self._engine.arun(Read(lambda tx: self._build_request(tx, lease)))
                 meter = self._get_dependencies().budgets.make_meter(lease, CallPurpose.TITLE)
                 await self._ask_model(lease, replace(request, meter=meter), meter)
-        except PalaverError as error:  # the first words stay
-            log.info("title_not_made", extra=facts | {"error": str(error)})
-        except TimeoutError:
-            log.info("title_not_made", extra=facts | {"error": "timeout"})
+        except (PalaverError, TimeoutError) as error:  # the first words stay
+            log.info("title_not_made", extra=facts | {"error": str(error) or "timeout"})
         except Exception:  # a driver raises anything, and nothing awaits this task
             log.exception("title_not_made", extra=facts)
 
@@ -155,8 +153,7 @@ class TitleWriter:
             async with asyncio.timeout(TITLE_TIMEOUT_SECONDS):
                 await collect_answer(self._get_dependencies().run_agent(request), text, reports)
         finally:  # what was used has to be paid for, also without a title
-            is_built_in = any(_is_built_in(report.usage) for report in reports)
-            title = None if is_built_in else clean_model_title("".join(text))
+            title = None if any(_is_built_in(report.usage) for report in reports) else clean_model_title("".join(text))
             unrecorded = [report.usage for report in reports if not report.is_recorded]
             await self._store(lease, title, unrecorded, meter.call_ids)
 

@@ -67,8 +67,7 @@ def claim_turns(
     has_refused = True
     while has_refused:
         has_refused = False
-        free = request.max_turns - len(claimed)
-        rest = replace(request, max_turns=free, is_idle=request.is_idle and not claimed)
+        rest = replace(request, max_turns=request.max_turns - len(claimed), is_idle=request.is_idle and not claimed)
         for lease in turn_leases.claim_turns(tx, rest, now):
             if _can_be_answered(tx, lease, rules):
                 claimed.append(lease)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -14,6 +16,9 @@ from palaver.cli.chat.answer_blocks import (
     count_finished_chars,
 )
 from palaver.sessions.draft import Piece, PieceKind
+
+if TYPE_CHECKING:
+    from palaver.cli.chat.feed_presenter import Note, PersonMessage
 
 MARKDOWN = """\
 # Title
@@ -47,7 +52,7 @@ def make_text_piece(text: str) -> Piece:
     return Piece(PieceKind.TEXT, text)
 
 
-def split_into_blocks(pieces: list[Piece]) -> list[Block]:
+def split_into_blocks(pieces: list[Piece]) -> list[Block | PersonMessage | Note]:
     answer = AnswerBlocks()
     return [block for piece in pieces for block in answer.add(piece)] + list(answer.end())
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from palaver.cli.chat.feed_presenter import AnswerEnd, DisplayItem, Note, PersonMessage
 from palaver.sessions.draft import Piece, PieceKind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from markdown_it import MarkdownIt
 
 
@@ -45,21 +48,25 @@ class AnswerBlocks:
         self._scanned_chars = 0  # how much of the text was already searched for finished blocks
         self._open_calls: dict[str, Piece] = {}  # calls without a result
 
-    def add(self, piece: Piece) -> list[Block]:
-        """Add a piece and return the blocks that it finishes."""
-        match piece.kind:
-            case PieceKind.CALL:
+    def add(self, item: DisplayItem) -> Sequence[Block | PersonMessage | Note]:
+        """Add the next item and return the blocks that it finishes, and what is no part of the answer as it is."""
+        match item:
+            case PersonMessage() | Note():
+                return [item]
+            case AnswerEnd():
+                return self.end()
+            case Piece(PieceKind.CALL):
                 finished = self._close_text()
-                self._open_calls[piece.call_id] = piece
+                self._open_calls[item.call_id] = item
                 return finished
-            case PieceKind.RESULT:
-                call = self._open_calls.pop(piece.call_id, piece)
-                block = ToolBlock(call.name, call.arguments, piece.text, piece.failed, piece.duration_ms)
+            case Piece(PieceKind.RESULT):
+                call = self._open_calls.pop(item.call_id, item)
+                block = ToolBlock(call.name, call.arguments, item.text, item.failed, item.duration_ms)
                 return [*self._close_text(), block]
-            case _:
-                finished = self._close_text() if piece.kind is not self._kind else []
-                self._kind = piece.kind
-                self._text += piece.text
+            case Piece(kind):
+                finished = self._close_text() if kind is not self._kind else []
+                self._kind = kind
+                self._text += item.text
                 return finished + self._split_finished_blocks()
 
     def end(self) -> list[Block]:

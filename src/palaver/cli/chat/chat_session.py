@@ -129,8 +129,7 @@ class ChatSession:
             return ""
         name = escape_markdown(clean_text(session.shown_title or session.preview), MAX_EXCERPT_CHARS)
         age = format_relative_time(session.active_at, self.now())
-        page = await self.view.transcripts.load_page(session.id)
-        exchange = format_last_exchange(page.events)
+        exchange = format_last_exchange((await self.view.transcripts.load_page(session.id)).events)
         return f"Continuing “{name}” ({age}). Type /new to start a new conversation.{exchange}"
 
     @property
@@ -210,14 +209,10 @@ class ChatSession:
 
 def describe_busy_outcome(receipt: Receipt) -> str:
     """Describe what happens to a message sent while the agent is busy; empty if the agent is not busy."""
-    match receipt.outcome:
-        case Outcome.QUEUED:
-            return f"Queued ({receipt.turns_ahead} ahead)"
-        case Outcome.MERGED:
-            return "Added to your previous message"
-        case Outcome.STEERED:
-            return "Will be sent to the agent at its next step"
-        case Outcome.INTERRUPTING:
-            return "Stopping the current answer"
-        case _:
-            return ""
+    notices = {
+        Outcome.QUEUED: f"Queued ({receipt.turns_ahead} ahead)",
+        Outcome.MERGED: "Added to your previous message",
+        Outcome.STEERED: "Will be sent to the agent at its next step",
+        Outcome.INTERRUPTING: "Stopping the current answer",
+    }
+    return notices.get(receipt.outcome, "")

@@ -194,8 +194,7 @@ class FeedPresenter:
         if event.kind is EventKind.TURN_FAILED:
             return Note(reason or "The agent could not answer.", is_error=True)
         if reason in {"", InterruptReason.STOPPED}:
-            is_own = event.person_id in {None, self._viewer_id}
-            return Note("Stopped" if is_own else "Stopped by someone else")
+            return Note("Stopped" if event.person_id in {None, self._viewer_id} else "Stopped by someone else")
         explained = InterruptReason(reason).explain(minutes) if reason in set(InterruptReason) else reason
         return Note(f"Interrupted: {explained}")
 

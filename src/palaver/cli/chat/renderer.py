@@ -19,10 +19,9 @@ from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
 
-from palaver.cli.chat.answer_blocks import AnswerBlocks, Block, ReasoningBlock, TextBlock, ToolBlock
-from palaver.cli.chat.feed_presenter import AnswerEnd, AnswerOutput, DisplayItem, Note, PersonMessage
+from palaver.cli.chat.answer_blocks import AnswerBlocks, ReasoningBlock, TextBlock, ToolBlock
+from palaver.cli.chat.feed_presenter import AnswerOutput, DisplayItem, Note, PersonMessage
 from palaver.cli.output import clean_line, clean_text, format_count, format_duration, get_display_width, truncate_text
-from palaver.sessions.draft import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -184,13 +183,7 @@ class LiveRenderer(AnswerOutput):
         self._has_printed = False
 
     def show(self, item: DisplayItem) -> None:
-        match item:
-            case Piece():
-                self._print_blocks(self._blocks.add(item))
-            case AnswerEnd():
-                self._print_blocks(self._blocks.end())
-            case Note() | PersonMessage() if not self._quiet:
-                self._print_blocks([item])
+        self._print_blocks(self._blocks.add(item))
         self._redraw_tail()
 
     def end(self) -> None:
@@ -202,7 +195,7 @@ class LiveRenderer(AnswerOutput):
             self._live = None
         self._has_printed = False
 
-    def _print_blocks(self, blocks: list[Block] | list[Note | PersonMessage]) -> None:
+    def _print_blocks(self, blocks: Sequence[DisplayBlock]) -> None:
         for block in blocks:
             if self._quiet and not isinstance(block, TextBlock):
                 continue

@@ -39,14 +39,13 @@ from prompt_toolkit.widgets import SearchToolbar, TextArea
 from palaver.cli.chat.answer_blocks import AnswerBlocks, TextBlock
 from palaver.cli.chat.attached_files import COMMANDS
 from palaver.cli.chat.chat_session import ChatSession, describe_busy_outcome
-from palaver.cli.chat.feed_presenter import AnswerEnd, FeedView, Note
+from palaver.cli.chat.feed_presenter import FeedView, Note
 from palaver.cli.chat.renderer import DisplayBlock, Renderer, format_own_message, format_status_line
 from palaver.cli.output import clean_line, format_relative_time
 from palaver.core.errors import PalaverError, SessionNotFound, StoreError
 from palaver.core.tasks import cancel_tasks
 from palaver.inbox.registry import REGISTRY
 from palaver.live.feed_events import EventAppended, FeedItem, TurnChanged
-from palaver.sessions.draft import Piece
 from palaver.sessions.inbound import Outcome, Receipt
 
 if TYPE_CHECKING:
@@ -276,16 +275,7 @@ class Screen(FeedView):
         await self._show_blocks([Note(text, is_error)])
 
     async def _show_item(self, item: FeedItem) -> None:
-        finished: list[DisplayBlock] = []
-        for display_item in self._presenter.present(item):
-            match display_item:
-                case Piece():
-                    finished += self._blocks.add(display_item)
-                case AnswerEnd():
-                    finished += self._blocks.end()
-                case _:
-                    finished.append(display_item)
-        await self._show_blocks(finished)
+        await self._show_blocks([block for each in self._presenter.present(item) for block in self._blocks.add(each)])
         self._is_stopping = self._is_stopping and self._presenter.is_running
         if isinstance(item, TurnChanged) or (isinstance(item, EventAppended) and item.event.message is None):
             await self._refresh_status()

@@ -19,7 +19,6 @@ from palaver.core.source import Platform
 from palaver.inbox.temporary import (
     MAX_CONVERSATION_CHARS,
     MAX_MESSAGES,
-    TemporaryEvent,
     TemporaryMessage,
     TemporaryQuestion,
 )
@@ -92,22 +91,17 @@ class TemporaryTerminalChat:
         )
         async with aclosing(await self._gateway.temporary_chats.ask(self._owner, question)) as events:
             async for event in events:
-                if (end := self._show(event, pieces)) is not None:
-                    return end
+                match event:
+                    case TextDelta(text):
+                        pieces.append(text)
+                        self._output.show(Piece(PieceKind.TEXT, text))
+                    case ReasoningDelta(text):
+                        self._output.show(Piece(PieceKind.REASONING, text))
+                    case Notice(text):
+                        self._output.show(Note(text))
+                    case _:
+                        return event
         raise AssertionError("an answer has an end")
-
-    def _show(self, event: TemporaryEvent, pieces: list[str]) -> AnswerEnded | None:
-        match event:
-            case TextDelta(text):
-                pieces.append(text)
-                self._output.show(Piece(PieceKind.TEXT, text))
-            case ReasoningDelta(text):
-                self._output.show(Piece(PieceKind.REASONING, text))
-            case Notice(text):
-                self._output.show(Note(text))
-            case _:
-                return event
-        return None
 
     def _end(self, pieces: list[str], state: TurnState, error: str) -> Answer:
         self._output.end()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from palaver.commands.command import (
@@ -51,22 +50,6 @@ _INDEXING_NOTE = say(
 _TOO_LARGE = say("export.too_large", "This conversation is too large to send here")
 _HERE = say("text.here", "**here**")
 MAX_SNIPPET_CHARS = 200
-
-
-class ExportFormat(StrEnum):
-    MARKDOWN = "markdown"
-    HTML = "html"
-    JSONL = "jsonl"
-    JSON = "json"
-
-    @property
-    def label(self) -> str:
-        return "Markdown" if self is ExportFormat.MARKDOWN else self.value.upper()
-
-    @property
-    def file_format(self) -> DocumentFormat:
-        """The format of the file that a chat gets: JSON is written line by line there."""
-        return DocumentFormat.JSONL if self is ExportFormat.JSON else DocumentFormat(self.value)
 
 
 # ---- lists and searches ------------------------------------------------------------------------------------
@@ -178,19 +161,21 @@ def _format_hit(context: CommandContext, hit: SearchHit) -> str:
 
 @read_action("export")
 def export_conversation(
-    context: CommandContext, *, export_format: ExportFormat = ExportFormat.MARKDOWN
+    context: CommandContext, *, export_format: DocumentFormat = DocumentFormat.MARKDOWN
 ) -> CommandReply:
     """Export the session: into the data, or as a file where one can be sent, or else into the text of a chat."""
     row = context.require_session()
     session = row.session
     name = join_texts(", ", (format_session_name(session), count_messages(session.message_count)))
     data: dict[str, Any] = {"format": export_format, "id": session.id, "messages": session.message_count}
-    done = say("export.done", "Exported as {format}: {name}.", format=export_format.label, name=name)
+    label = _get_label(export_format)
+    done = say("export.done", "Exported as {format}: {name}.", format=label, name=name)
     if context.address is not None and context.max_file_bytes:
         request = ExportRequest(
             principal=context.principal,
             session_id=session.id,
-            format=export_format.file_format,
+            # A chat gets JSON line by line.
+            format=DocumentFormat.JSONL if export_format is DocumentFormat.JSON else export_format,
             max_bytes=context.max_file_bytes,
             fallback_reply=_explain_other_ways(row, name, _TOO_LARGE),
         )
@@ -199,26 +184,30 @@ def export_conversation(
         return CommandReply(text=_export_for_chat(context, row, export_format, name), data=data)
     is_short = session.message_count <= MAX_CHAT_EXPORT_MESSAGES
     match export_format:
-        case ExportFormat.JSON if is_short:
+        case DocumentFormat.JSON if is_short:
             data["document"] = export_session(context.tx, row)
-        case ExportFormat.MARKDOWN if is_short:
+        case DocumentFormat.MARKDOWN if is_short:
             data["text"] = export_markdown(context.tx, row)
         case _:
-            done = say("export.download", "Download as {format}: {name}.", format=export_format.label, name=name)
+            done = say("export.download", "Download as {format}: {name}.", format=label, name=name)
     data["download"] = f"api/sessions/{session.id}/export?format={export_format}"
     return CommandReply(text=done, data=data)
 
 
-def _export_for_chat(context: CommandContext, row: SessionRow, export_format: ExportFormat, name: str) -> str:
+def _export_for_chat(context: CommandContext, row: SessionRow, export_format: DocumentFormat, name: str) -> str:
     """Return a short Markdown export, or how to get the export, for a chat that takes no files."""
-    reason = say("export.no_file", "{format} exports can't be sent to this chat", format=export_format.label)
-    if export_format is ExportFormat.MARKDOWN:
+    reason = say("export.no_file", "{format} exports can't be sent to this chat", format=_get_label(export_format))
+    if export_format is DocumentFormat.MARKDOWN:
         reason = say("export.too_long", "This conversation is too long to send here")
         if row.session.message_count <= MAX_CHAT_EXPORT_MESSAGES:
             text = export_markdown(context.tx, row)
             if len(text) <= MAX_CHAT_EXPORT_CHARS:
                 return text
     return _explain_other_ways(row, name, reason)
+
+
+def _get_label(export_format: DocumentFormat) -> str:
+    return "Markdown" if export_format is DocumentFormat.MARKDOWN else export_format.value.upper()
 
 
 def _explain_other_ways(row: SessionRow, name: str, reason: str) -> str:
@@ -276,7 +265,7 @@ def _parse_filters(text: str) -> FilterText:
 
 def _parse_export(text: str) -> CommandCall:
     name = {"": "markdown", "md": "markdown", "htm": "html"}.get(text.lower(), text.lower())
-    if name not in set(ExportFormat):
+    if name not in set(DocumentFormat):
         raise BadArguments(
             say(
                 "export.bad_format",
@@ -284,7 +273,7 @@ def _parse_export(text: str) -> CommandCall:
                 " which can be imported again.",
             )
         )
-    return export_conversation.call(export_format=ExportFormat(name))
+    return export_conversation.call(export_format=DocumentFormat(name))
 
 
 _FILTER_HELP = say(

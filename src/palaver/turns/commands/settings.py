@@ -178,8 +178,7 @@ def _describe_switch_undo(previous: Sequence[str], off: Sequence[str]) -> str:
     ]
     if not commands:
         return ""
-    joined = join_texts(say("text.and", " and "), commands)
-    return say("undo.with", " To undo, use {command}.", command=joined)
+    return say("undo.with", " To undo, use {command}.", command=join_texts(say("text.and", " and "), commands))
 
 
 # ---- the profile -------------------------------------------------------------------------------------------

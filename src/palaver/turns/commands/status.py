@@ -158,8 +158,7 @@ def show_status(context: CommandContext) -> CommandReply:
         reset_source.platform, reset_source.chat_type, settings.profile
     )
     open_turns = turns.load_open(context.tx, row.no) if row else turns.NO_OPEN_TURNS
-    is_owner = context.is_owner
-    unconnected = sorted(set(context.config.chat_platforms) - context.connected_platforms) if is_owner else []
+    unconnected = sorted(set(context.config.chat_platforms) - context.connected_platforms) if context.is_owner else []
     lines = [
         say("status.agent", "**Agent**: {description}", description=context.agent.description),
         say(

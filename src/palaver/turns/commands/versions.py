@@ -46,6 +46,7 @@ from palaver.sessions.turn import BusyPolicy, StopRequest, Turn, TurnKind, TurnS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId, TurnId
     from palaver.sessions.events import Event
     from palaver.sessions.table import SessionRow
@@ -63,7 +64,7 @@ _CLEARED_ERROR = "Removed from the queue before it started."
 def retry_turn(context: CommandContext, *, seq: int | None = None) -> CommandReply:
     """Ask a message again in place: the last one, or the one with this number. The version before it is kept."""
     row = context.require_idle_session(Action.UNDO)
-    question = _find_last_question(context, row) if seq is None else _find_question(context, row, seq)
+    question = find_last_question(context.tx, row.no) if seq is None else _find_question(context, row, seq)
     if question is None or question.message is None:
         raise NothingToUndo(say("retry.nothing", "There's no message here to retry."))
     sessions.reopen(context.tx, row.no, context.now_micros, context.person_id)
@@ -133,8 +134,8 @@ def _ask(context: CommandContext, row: SessionRow, message: Message, person_id: 
     return turns.enqueue(context.tx, request, context.now_micros), seq
 
 
-def _find_last_question(context: CommandContext, row: SessionRow) -> Event | None:
-    messages = events.iterate_newest_messages(context.tx, row.no)
+def find_last_question(tx: Transaction, session_no: int) -> Event | None:
+    messages = events.iterate_newest_messages(tx, session_no)
     return next((event for event in messages if event.message is not None and event.message.role == "user"), None)
 
 
@@ -271,8 +272,7 @@ def list_queue(context: CommandContext) -> CommandReply:
 
 @write_action("queue")
 def clear_queue(context: CommandContext) -> CommandReply:
-    row = context.require_session()
-    cleared = turns.cancel_queued(context.tx, row.no, context.now_micros, _CLEARED_ERROR)
+    cleared = turns.cancel_queued(context.tx, context.require_session().no, context.now_micros, _CLEARED_ERROR)
     text = _describe_cleared(cleared) if cleared else say("queue.already_empty", "The queue is already empty.")
     return CommandReply(text=text, data={"cleared": cleared})
 
