@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager, suppress
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -50,21 +49,17 @@ EXIT_CODES: tuple[tuple[type[PalaverError], int], ...] = (
     (PalaverError, OTHER_ERROR_CODE),
 )
 
-
 # Which extra of the `palaver` package installs a module. Every other module comes with Palaver itself.
-EXTRA_BY_MODULE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "psycopg": "postgres",
-        "psycopg_binary": "postgres",
-        "xllamacpp": "local",
-        "pypdfium2": "documents",
-        "python_calamine": "documents",
-        **dict.fromkeys(
-            ("anthropic", "fastmcp", "genai_prices", "google", "mcp", "mcp_types", "openai", "pydantic_ai"),
-            "models",
-        ),
-    }
-)
+EXTRA_BY_MODULE: Final[Mapping[str, str]] = {
+    "psycopg": "postgres",
+    "psycopg_binary": "postgres",
+    "xllamacpp": "local",
+    "pypdfium2": "documents",
+    "python_calamine": "documents",
+    **dict.fromkeys(
+        ("anthropic", "fastmcp", "genai_prices", "google", "mcp", "mcp_types", "openai", "pydantic_ai"), "models"
+    ),
+}
 
 
 class OutputClosed(Exception):

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import sys
-import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
@@ -60,12 +59,9 @@ def get_display_width(text: str) -> int:
     """Return how many terminal columns a line of text takes."""
     if text.isascii():
         return len(text)
-    width, is_joined = 0, False
-    for char in text:
-        if not is_joined:
-            width += _get_char_width(char)
-        is_joined = char == "\u200d"  # a terminal draws the character after a joiner into the one before it
-    return width
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def truncate_text(text: str, max_width: int) -> str:
@@ -76,12 +72,6 @@ def truncate_text(text: str, max_width: int) -> str:
     while get_display_width(beginning) > max_width - 1:
         beginning = beginning[:-1]
     return beginning.rstrip() + ELLIPSIS
-
-
-def _get_char_width(char: str) -> int:
-    if unicodedata.category(char) in {"Mn", "Me", "Cf"} or "\U0001f3fb" <= char <= "\U0001f3ff":
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
 
 
 def format_count(count: int, noun: str) -> str:

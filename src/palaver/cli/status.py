@@ -143,9 +143,8 @@ def _resolve(url: str) -> str:
     if url.startswith(("postgresql://", "postgres://")):
         return url
     path = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url.removeprefix("sqlite:")
-    if "://" in path or not path:
-        return url  # the store refuses it, and says what is possible
-    return f"sqlite:///{Path(path).expanduser().absolute()}"
+    is_invalid = "://" in path or not path  # the store refuses it, and says what is possible
+    return url if is_invalid else f"sqlite:///{Path(path).expanduser().absolute()}"
 
 
 def _print_reports(reports: list[TableReport], *, dry_run: bool) -> None:

@@ -137,17 +137,12 @@ class TemporaryQuestion:
 
 class TemporaryChats:
     def __init__(self, get_dependencies: Callable[[], RunDependencies]) -> None:
-        self._get_dependencies = get_dependencies
+        self._get_dependencies = get_dependencies  # what depends on the settings, as they are now
         self._engine = get_dependencies().store.engine
         self._owner = create_lease_owner()
         self._running: Counter[PersonId] = Counter()  # answers of each person, in this process
         self._answers: set[_Answer] = set()
         self._is_stopping = False
-
-    @property
-    def _dependencies(self) -> RunDependencies:
-        """The parts that depend on the settings, as they are now."""
-        return self._get_dependencies()
 
     async def ask(self, person: Person, question: TemporaryQuestion) -> AsyncGenerator[TemporaryEvent, None]:
         """Check and count a question; return its answer, which starts with the first event that is asked for.
@@ -174,7 +169,7 @@ class TemporaryChats:
 
     def _choose(self, person: Person, question: TemporaryQuestion) -> tuple[str | None, TurnChoices]:
         """Return the name of the profile and what the person's choices mean; raises for those they may not make."""
-        dependencies = self._dependencies
+        dependencies = self._get_dependencies()
         agent, rules, profile = dependencies.agent, dependencies.rules, dependencies.profile
 
         def check_model(name: str) -> None:
@@ -191,7 +186,7 @@ class TemporaryChats:
 
     def _check_limits(self, person: Person) -> None:
         """Raise `LimitReached` if too many temporary conversations are being answered."""
-        rules = self._dependencies.rules
+        rules = self._get_dependencies().rules
         if self._running[person.id] >= rules.max_running_per_person:
             raise LimitReached(
                 f"You already have {rules.max_running_per_person} temporary answers running. Wait for one to finish,"
@@ -207,10 +202,10 @@ class TemporaryChats:
             )
 
     async def _count_message(self, person: Person) -> None:
-        rules = self._dependencies.rules
+        rules = self._get_dependencies().rules
         if rules.messages_per_minute.get(person.role) is None:
             return
-        now = self._dependencies.store.clock.now()
+        now = self._get_dependencies().store.clock.now()
         refusal = await self._engine.arun(Write(lambda tx: access.count_message(tx, person, None, rules, now)))
         if refusal is not None:
             raise TooManyAttempts(refusal.reply or "", retry_after=(refusal.facts or {}).get("retry_after", 1.0))
@@ -236,7 +231,7 @@ class TemporaryChats:
             platform=question.platform,
             facts={} if profile is None else {PROFILE_KEY: profile},
         )
-        answer = _Answer(self._dependencies, work, row.person, question, choices)
+        answer = _Answer(self._get_dependencies(), work, row.person, question, choices)
         self._running[person_id] += 1
         self._answers.add(answer)
         task = answer.start()

@@ -205,7 +205,7 @@ class TurnWorker:
         is_reserved = any(run.lease.runs_alone for run in self._runs.values())
         claim_request = turn_leases.ClaimRequest(
             owner=self._owner,
-            lease_until=now + _seconds_to_micros(LEASE_SECONDS),
+            lease_until=now + round(LEASE_SECONDS * 1e6),
             max_turns=0 if is_reserved else rules.max_running - len(self._runs),
             is_idle=not self._runs,
             max_running=rules.max_running,
@@ -325,7 +325,7 @@ class TurnWorker:
     async def _extend_leases(self) -> None:
         if not self._runs:
             return
-        until = self._now() + _seconds_to_micros(LEASE_SECONDS)
+        until = self._now() + round(LEASE_SECONDS * 1e6)
         runs = [run for run in self._runs.values() if not run.is_overdue]
         extend = partial(turn_leases.extend_leases, leases=[run.lease for run in runs], until=until)
         extended = await self._engine.arun(Write(extend))
@@ -373,7 +373,3 @@ def _append_drafts(tx: Transaction, unsaved: list[UnsavedDraft]) -> set[int]:
             turn_leases.append_pieces(tx, run.lease, pieces)
             saved.add(run.lease.turn_no)
     return saved
-
-
-def _seconds_to_micros(seconds: float) -> int:
-    return round(seconds * 1e6)

@@ -7,17 +7,17 @@ import re
 import pytest
 
 from palaver import SessionSource, SessionStore, TurnUsage
-from palaver.cli.chat.answer_blocks import ReasoningBlock, TextBlock, ToolBlock
 from palaver.cli.chat.feed_presenter import Note, PersonMessage
 from palaver.cli.chat.renderer import DisplayBlock, Renderer, format_arguments, format_status_line, format_usage
+from palaver.sessions.draft import Piece, PieceKind
 
 
 def test_no_text_can_control_the_terminal() -> None:
     evil = "a\x1b]0;title\x07b\x1b[2Jc\x9b1md\u202e"
     blocks: list[DisplayBlock] = [
-        TextBlock(evil),
-        ReasoningBlock(evil),
-        ToolBlock(evil, evil, evil),
+        Piece(PieceKind.TEXT, evil),
+        Piece(PieceKind.REASONING, evil),
+        Piece(PieceKind.RESULT, evil, name=evil, arguments=evil),
         PersonMessage(evil, evil),
         Note(evil),
     ]
@@ -34,7 +34,8 @@ def test_with_no_color_nothing_is_colored() -> None:
 
 
 def test_a_long_result_is_cut_and_says_how_much_is_missing() -> None:
-    rendered = Renderer({}).render([ToolBlock("find", "{}", "\n".join(f"line {n}" for n in range(20)))], 60)
+    result = "\n".join(f"line {n}" for n in range(20))
+    rendered = Renderer({}).render([Piece(PieceKind.RESULT, result, name="find", arguments="{}")], 60)
     assert "line 3" in rendered
     assert "line 4" not in rendered
     assert "16 more lines" in rendered

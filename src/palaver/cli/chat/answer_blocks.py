@@ -4,7 +4,7 @@ Pure. Text is split where Markdown starts another block, so that a finished bloc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -17,38 +17,19 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 
-@dataclass(frozen=True, slots=True)
-class TextBlock:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningBlock:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolBlock:
-    name: str
-    arguments: str
-    result: str | None = None  # None: the tool is still running
-    failed: bool = False
-    duration_ms: int | None = None
-
-
-Block = TextBlock | ReasoningBlock | ToolBlock
+Block = Piece | PersonMessage | Note
 
 
 class AnswerBlocks:
-    """Collects the pieces of an answer and splits them into blocks."""
+    """Collects the pieces of an answer: text becomes pieces that are a block each, a call and its result one piece."""
 
     def __init__(self) -> None:
-        self._kind: PieceKind | None = None  # of the growing text
+        self._kind = PieceKind.TEXT  # of the growing text
         self._text = ""
         self._scanned_chars = 0  # how much of the text was already searched for finished blocks
         self._open_calls: dict[str, Piece] = {}  # calls without a result
 
-    def add(self, item: DisplayItem) -> Sequence[Block | PersonMessage | Note]:
+    def add(self, item: DisplayItem) -> Sequence[Block]:
         """Add the next item and return the blocks that it finishes, and what is no part of the answer as it is."""
         match item:
             case PersonMessage() | Note():
@@ -61,37 +42,33 @@ class AnswerBlocks:
                 return finished
             case Piece(PieceKind.RESULT):
                 call = self._open_calls.pop(item.call_id, item)
-                block = ToolBlock(call.name, call.arguments, item.text, item.failed, item.duration_ms)
-                return [*self._close_text(), block]
+                return [*self._close_text(), replace(item, name=call.name, arguments=call.arguments)]
             case Piece(kind):
                 finished = self._close_text() if kind is not self._kind else []
                 self._kind = kind
                 self._text += item.text
                 return finished + self._split_finished_blocks()
 
-    def end(self) -> list[Block]:
+    def end(self) -> list[Piece]:
         remaining = self.tail
         self._close_text()
         self._open_calls.clear()
         return remaining
 
     @property
-    def tail(self) -> list[Block]:
+    def tail(self) -> list[Piece]:
         """Return the blocks that may still change."""
-        calls = [ToolBlock(call.name, call.arguments) for call in self._open_calls.values()]
-        return [*self._make_text_block(self._text), *calls]
+        return [*self._make_text_block(self._text), *self._open_calls.values()]
 
-    def _make_text_block(self, text: str) -> list[Block]:
-        if not text.strip():
-            return []
-        return [ReasoningBlock(text) if self._kind is PieceKind.REASONING else TextBlock(text)]
+    def _make_text_block(self, text: str) -> list[Piece]:
+        return [Piece(self._kind, text)] if text.strip() else []
 
-    def _close_text(self) -> list[Block]:
+    def _close_text(self) -> list[Piece]:
         finished = self._make_text_block(self._text)
-        self._kind, self._text, self._scanned_chars = None, "", 0
+        self._text, self._scanned_chars = "", 0
         return finished
 
-    def _split_finished_blocks(self) -> list[Block]:
+    def _split_finished_blocks(self) -> list[Piece]:
         full_lines_end = self._text.rfind("\n") + 1
         if self._kind is not PieceKind.TEXT or full_lines_end <= self._scanned_chars:
             return []

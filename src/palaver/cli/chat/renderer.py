@@ -19,9 +19,10 @@ from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
 
-from palaver.cli.chat.answer_blocks import AnswerBlocks, ReasoningBlock, TextBlock, ToolBlock
+from palaver.cli.chat.answer_blocks import AnswerBlocks, Block
 from palaver.cli.chat.feed_presenter import AnswerOutput, DisplayItem, Note, PersonMessage
 from palaver.cli.output import clean_line, clean_text, format_count, format_duration, get_display_width, truncate_text
+from palaver.sessions.draft import Piece, PieceKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ _COLOR_CODE = re.compile("\x1b\\[[0-9;]*m")
 _TRAILING_SPACES = re.compile("(?<! )[ ]++((?:\x1b\\[[0-9;]*m)*+)$")
 
 
-DisplayBlock = TextBlock | ReasoningBlock | ToolBlock | PersonMessage | Note | Text
+DisplayBlock = Block | Text
 
 
 class _Heading(Heading):
@@ -100,11 +101,11 @@ def _make_renderable(block: DisplayBlock) -> RenderableType:
     match block:
         case Text():
             return block
-        case TextBlock(text):
+        case Piece(PieceKind.TEXT, text):
             return _Markdown(clean_text(text), hyperlinks=False)
-        case ReasoningBlock(text):
+        case Piece(PieceKind.REASONING, text):
             return Padding(Text(clean_text(text).strip(), style="dim italic"), (0, 0, 0, INDENT_COLUMNS))
-        case ToolBlock():
+        case Piece():
             return _render_tool(block)
         case PersonMessage(author, text):
             message = Text(f"{clean_line(author)}: ", style="bold magenta")
@@ -115,16 +116,17 @@ def _make_renderable(block: DisplayBlock) -> RenderableType:
             )
 
 
-def _render_tool(block: ToolBlock) -> RenderableType:
-    mark, style = ("…", "yellow") if block.result is None else ("✗", "red") if block.failed else ("✓", "green")
+def _render_tool(block: Piece) -> RenderableType:
+    is_running = block.kind is PieceKind.CALL
+    mark, style = ("…", "yellow") if is_running else ("✗", "red") if block.failed else ("✓", "green")
     head = Text(f"{mark} ", style=style)
     head.append(clean_line(block.name), style="bold")
     for detail in (format_duration(block.duration_ms), format_arguments(block.arguments)):
         head.append(f"  {detail}" if detail else "", style="dim")
     head.no_wrap, head.overflow = True, "ellipsis"
-    if not block.result:
+    if not block.text:
         return head
-    lines = clean_text(block.result).strip().split("\n")
+    lines = clean_text(block.text).strip().split("\n")
     visible = lines[:MAX_RESULT_LINES] if len(lines) > MAX_RESULT_LINES + 1 else lines
     body = Text("\n".join(visible), style="dim", no_wrap=True, overflow="ellipsis")
     if len(visible) < len(lines):
@@ -197,7 +199,7 @@ class LiveRenderer(AnswerOutput):
 
     def _print_blocks(self, blocks: Sequence[DisplayBlock]) -> None:
         for block in blocks:
-            if self._quiet and not isinstance(block, TextBlock):
+            if self._quiet and not (isinstance(block, Piece) and block.kind is PieceKind.TEXT):
                 continue
             if self._has_printed:
                 self._console.print()
@@ -206,7 +208,7 @@ class LiveRenderer(AnswerOutput):
             self._console.print(Text.from_ansi(text), soft_wrap=True)
 
     def _redraw_tail(self) -> None:
-        tail = [block for block in self._blocks.tail if not self._quiet or isinstance(block, TextBlock)]
+        tail = [block for block in self._blocks.tail if not self._quiet or block.kind is PieceKind.TEXT]
         if self._live is None:
             # Drawn here only: a thread of its own that draws while a block is printed leaves lines behind.
             self._live = Live(console=self._console, transient=True, auto_refresh=False)

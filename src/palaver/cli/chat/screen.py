@@ -36,7 +36,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar, TextArea
 
-from palaver.cli.chat.answer_blocks import AnswerBlocks, TextBlock
+from palaver.cli.chat.answer_blocks import AnswerBlocks
 from palaver.cli.chat.attached_files import COMMANDS
 from palaver.cli.chat.chat_session import ChatSession, describe_busy_outcome
 from palaver.cli.chat.feed_presenter import FeedView, Note
@@ -46,6 +46,7 @@ from palaver.core.errors import PalaverError, SessionNotFound, StoreError
 from palaver.core.tasks import cancel_tasks
 from palaver.inbox.registry import REGISTRY
 from palaver.live.feed_events import EventAppended, FeedItem, TurnChanged
+from palaver.sessions.draft import Piece, PieceKind
 from palaver.sessions.inbound import Outcome, Receipt
 
 if TYPE_CHECKING:
@@ -195,7 +196,8 @@ class Screen(FeedView):
             task.add_done_callback(self._exit_on_error)
         try:
             await self._refresh_status()
-            self._write(self._renderer.render([Note(greeting[0]), *map(TextBlock, greeting[1:])], self._width))
+            notices = [Piece(PieceKind.TEXT, text) for text in greeting[1:]]
+            self._write(self._renderer.render([Note(greeting[0]), *notices], self._width))
             with patch_stdout(raw=True), suppress(EOFError):  # the terminal was closed
                 await self._app.run_async(set_exception_handler=False)
         finally:
@@ -259,7 +261,7 @@ class Screen(FeedView):
         blocks: list[DisplayBlock] = []
         if receipt.reply:
             is_rejected = receipt.outcome is Outcome.REJECTED
-            blocks.append(Note(receipt.reply, is_error=True) if is_rejected else TextBlock(receipt.reply))
+            blocks.append(Note(receipt.reply, is_error=True) if is_rejected else Piece(PieceKind.TEXT, receipt.reply))
         if busy_notice := describe_busy_outcome(receipt):
             blocks.append(Note(busy_notice))
         return blocks
