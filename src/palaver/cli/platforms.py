@@ -6,9 +6,8 @@ It reads the database, so it works beside a running server and on any machine th
 from __future__ import annotations
 
 import shutil
-import sys
 import time
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 CONNECTION_SECONDS = 120.0  # that connecting or testing an account may take; signing in may take a minute
 POLL_SECONDS = 0.5  # between two looks at an account that is being linked
-_ENTER_SCREEN = "\x1b[?1049h\x1b[?25l"  # a screen of its own, without a cursor: what was there before comes back
-_LEAVE_SCREEN = "\x1b[?25h\x1b[?1049l"
 _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 _account_argument = click.argument("account")
@@ -294,10 +291,12 @@ def link(account: str) -> None:
 
 def _follow(store: SessionStore, health: AccountHealth) -> AccountStatus:
     """Show what to do, and again whenever it changes; return the status when it is linked, or can't be."""
+    from rich.console import Console
+
     from palaver.gateway.supervisor import load_running_status
 
-    shown = ""
-    with _open_screen() as is_terminal:
+    shown, is_terminal = "", output.is_stdout_terminal()
+    with Console().screen() if is_terminal else nullcontext():  # what was there before comes back
         while True:
             try:
                 status = load_running_status(store, health.key)
@@ -321,17 +320,3 @@ def _draw(health: AccountHealth, status: AccountStatus, *, is_terminal: bool) ->
     return LinkingScreen(health.label, prompt).render(
         shutil.get_terminal_size() if is_terminal else None, has_blocks=output.can_print_unicode()
     )
-
-
-@contextmanager
-def _open_screen() -> Iterator[bool]:
-    """Use a screen of its own on a terminal; yield whether it is one."""
-    if not output.is_stdout_terminal():
-        yield False
-        return
-    sys.stdout.write(_ENTER_SCREEN)
-    try:
-        yield True
-    finally:
-        sys.stdout.write(_LEAVE_SCREEN)
-        sys.stdout.flush()

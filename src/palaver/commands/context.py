@@ -145,9 +145,9 @@ def switch_lane(context: CommandContext, target: SessionRow) -> None:
     lanes.switch_session(context.tx, context.lane_key, target, context.now_micros, context.person_id)
 
 
-def describe_open_turns(context: CommandContext, row: SessionRow | None) -> str:
+def describe_open_turns(context: CommandContext, row: SessionRow) -> str:
     """Return a sentence about answers that are still to come in a session that the lane has left, or an empty text."""
-    if row is None or not turns.load_open(context.tx, row.no).is_busy:
+    if not turns.load_open(context.tx, row.no).is_busy:
         return ""
     return say("session.still_responding", " The agent is still responding there; nothing is lost.")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from palaver.commands.command import (
     WRITE,
@@ -48,7 +49,7 @@ def undo_turns(context: CommandContext, *, turns: int = 1) -> CommandReply:
     if undone.turns < turns:
         text += say("undo.no_more", " There were no more.")
     text += say("undo.redo", " Use /redo to bring it back, until the next message.")
-    return CommandReply(text=text, data=_build_result_data(undone))
+    return CommandReply(text=text, data=asdict(undone))
 
 
 @write_action("redo", changes_many_events=True)
@@ -56,7 +57,7 @@ def redo_turns(context: CommandContext) -> CommandReply:
     row = context.require_idle_session(Action.UNDO)
     redone = events.redo_turns(context.tx, row.no, context.now_micros, context.person_id)
     text = say("redo.done", "Redone: {what} Use /undo to hide it again.", what=_describe_result(redone))
-    return CommandReply(text=text, data=_build_result_data(redone))
+    return CommandReply(text=text, data=asdict(redone))
 
 
 def _describe_result(result: UndoResult) -> str:
@@ -67,10 +68,6 @@ def _describe_result(result: UndoResult) -> str:
         messages=count_messages(result.messages),
         prompt=quote_text(result.prompt),
     )
-
-
-def _build_result_data(result: UndoResult) -> dict[str, Any]:
-    return {"turns": result.turns, "messages": result.messages, "prompt": result.prompt}
 
 
 # ---- moves and summaries -----------------------------------------------------------------------------------
