@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -50,19 +49,6 @@ _MAX_INPUT_CHARS = 200_000
 _MAX_SHOWN_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigAccess:
-    """The settings of one store, as the owner at the terminal changes them."""
-
-    editor: SettingsEditor
-    principal: Principal
-
-    def load_overview(self, loaded: LoadedSettings | None = None) -> SettingsOverview:
-        from palaver.settings.overview import SettingsOverview
-
-        return SettingsOverview(loaded or self.editor.reader.load(), self.editor.catalog)
-
-
 @click.group(cls=NounGroup)
 def config() -> None:
     """Show and change settings.
@@ -84,8 +70,8 @@ def list_settings(prefix: str | None, include_defaults: bool) -> None:
     from palaver.settings.wire import setting_to_json
 
     start = parse_key(prefix) if prefix else ()
-    with open_config() as access:
-        overview = access.load_overview()
+    with open_config() as (editor, _):
+        overview = _load_overview(editor)
         values = [
             value
             for value in overview.list_values()
@@ -104,8 +90,8 @@ def get_setting(key: str) -> None:
     from palaver.settings.wire import setting_to_json
 
     path = parse_key(key)
-    with open_config() as access:
-        value = access.load_overview().find_value(path)
+    with open_config() as (editor, _):
+        value = _load_overview(editor).find_value(path)
     if value is None:
         raise NotFound(f"There is no setting {output.clean_line(key)[:60]!r}.", key=key[:200])
     if output.wants_json():
@@ -132,19 +118,19 @@ def set_settings(words: tuple[str, ...]) -> None:
     if len(words) > 1 and len(words) % 2:
         raise click.UsageError("Give a VALUE for every KEY; use - to be asked for it.")
     pairs = [(words[0], _READ_INPUT)] if len(words) == 1 else list(zip(words[::2], words[1::2], strict=True))
-    with open_config() as access:
+    with open_config() as (editor, principal):
         values: dict[str, object] = {}
         for key, text in pairs:
             path = parse_key(key)
-            is_secret = is_secret_setting(access.editor.catalog, path)
+            is_secret = is_secret_setting(editor.catalog, path)
             if is_secret and text != _READ_INPUT:
                 raise click.UsageError(
                     f"{key} is a secret, and other users of this machine can see command lines. Leave out the VALUE to"
                     " be asked for it, or pipe it in."
                 )
             entered = _read_value(key, is_secret=is_secret) if text == _READ_INPUT else text
-            values[key] = _parse_value(access.editor.catalog, path, entered)
-        _print_result(access, access.editor.change(access.principal, SettingsEdit(values=values, origin="terminal")))
+            values[key] = _parse_value(editor.catalog, path, entered)
+        _print_result(editor, editor.change(principal, SettingsEdit(values=values, origin="terminal")))
 
 
 @config.command("unset")
@@ -156,8 +142,8 @@ def unset_settings(keys: tuple[str, ...]) -> None:
     """
     from palaver.settings.editor import SettingsEdit
 
-    with open_config() as access:
-        _print_result(access, access.editor.change(access.principal, SettingsEdit(unset=keys, origin="terminal")))
+    with open_config() as (editor, principal):
+        _print_result(editor, editor.change(principal, SettingsEdit(unset=keys, origin="terminal")))
 
 
 @config.command("history")
@@ -167,8 +153,8 @@ def show_history(limit: int) -> None:
     from palaver.core.wire import build_json
     from palaver.settings.wire import SettingsChangeJson
 
-    with open_config() as access:
-        changes = access.editor.list_history(access.principal, limit=limit)
+    with open_config() as (editor, principal):
+        changes = editor.list_history(principal, limit=limit)
     document = {"changes": [build_json(SettingsChangeJson, change) for change in changes]}
     rows = [
         _HistoryRow(item, None if number else change) for change in changes for number, item in enumerate(change.items)
@@ -183,8 +169,8 @@ def undo_change(number: int) -> None:
 
     NUMBER is the one that `palaver config history` shows. Undoing is a change itself, and can be undone.
     """
-    with open_config() as access:
-        _print_result(access, access.editor.undo(access.principal, number, origin="terminal"))
+    with open_config() as (editor, principal):
+        _print_result(editor, editor.undo(principal, number, origin="terminal"))
 
 
 @config.command("rotate-key")
@@ -194,10 +180,10 @@ def rotate_key() -> None:
     The key is in settings.key in the home folder. If PALAVER_SECRET_KEY is used instead, set it to the new key, a comma
     and the old key first, and start all servers again.
     """
-    from palaver.settings import editor as key_rotation
+    from palaver.settings.editor import rotate_key as encrypt_with_new_key
 
-    with open_config() as access:
-        result = key_rotation.rotate_key(access.editor.reader)
+    with open_config() as (editor, _):
+        result = encrypt_with_new_key(editor.reader)
     text = f"Encrypted {output.format_count(result.secret_count, 'secret')} with a new key."
     if result.dropped_count:
         lost = output.format_count(result.dropped_count, "earlier value")
@@ -206,12 +192,19 @@ def rotate_key() -> None:
 
 
 @contextmanager
-def open_config() -> Iterator[ConfigAccess]:
+def open_config() -> Iterator[tuple[SettingsEditor, Principal]]:
+    """Open the store, and yield its settings and the owner, who changes them at the terminal."""
     from palaver.app import make_editor
 
     settings = load_cli_settings()
     with open_store(settings) as store:
-        yield ConfigAccess(make_editor(store, settings), store.get_owner().principal)
+        yield make_editor(store, settings), store.get_owner().principal
+
+
+def _load_overview(editor: SettingsEditor, loaded: LoadedSettings | None = None) -> SettingsOverview:
+    from palaver.settings.overview import SettingsOverview
+
+    return SettingsOverview(loaded or editor.reader.load(), editor.catalog)
 
 
 # ---- values ------------------------------------------------------------------------------------------------
@@ -273,10 +266,10 @@ def _describe_author(change: SettingsChange) -> str:
     return f"{name} (undoes {change.undoes})" if change.undoes else name
 
 
-def _print_result(access: ConfigAccess, result: EditResult) -> None:
+def _print_result(editor: SettingsEditor, result: EditResult) -> None:
     from palaver.settings.wire import setting_to_json
 
-    overview = access.load_overview(result.loaded)
+    overview = _load_overview(editor, result.loaded)
     values = [value for path in result.changed if (value := overview.find_value(path)) is not None]
     if output.wants_json():
         document = {

@@ -62,8 +62,8 @@ def picture(name: str, file: Path | None, remove: bool) -> None:
     if (file is None) is not remove:
         raise click.UsageError("Give a FILE, or --remove.")
     key = f"profiles.{name}.picture"
-    with open_config() as access:
-        known = access.editor.reader.load().settings.agent.profiles
+    with open_config() as (editor, principal):
+        known = editor.reader.load().settings.agent.profiles
         if name not in known:
             listed = ", ".join(known) or "none"
             raise NotFound(
@@ -71,7 +71,7 @@ def picture(name: str, file: Path | None, remove: bool) -> None:
             )
         values = {} if file is None else {key: _read_picture(file)}
         unset = [key] if file is None else []
-        access.editor.change(access.principal, SettingsEdit(values=values, unset=unset, origin="terminal"))
+        editor.change(principal, SettingsEdit(values=values, unset=unset, origin="terminal"))
     output.print_result(
         {"profile": name, "has_picture": file is not None},
         f"The picture of {name} was {'removed' if file is None else 'set'}.",
