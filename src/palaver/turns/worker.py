@@ -226,8 +226,9 @@ class TurnWorker:
             crash_point("turn.claimed")
             run = Run(self._get_dependencies(), lease)
             run.release_agent = self._get_dependencies().acquire_agent()
+            if not self._runs:  # an idle worker saves no drafts
+                self._draft_loop.wake()
             self._runs[lease.turn_no] = run
-            self._draft_loop.wake()
             run.task = asyncio.create_task(self._execute(run), name=f"palaver-turn-{lease.turn_id}")
         for run in self._runs.values():
             if (stop_request := work.stop_requests.get(run.lease.turn_id)) is not None:
