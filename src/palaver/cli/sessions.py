@@ -328,10 +328,8 @@ def rename(session: str, title: tuple[str, ...], clear: bool) -> None:
     _print_change(before, after, text)
 
 
-def _make_mark_command(
-    name: str, done: str, help_text: str, mark: Callable[[SessionView, str], Session]
-) -> click.Command:
-    """Make a command that marks a conversation and has no other arguments."""
+def _add_mark_command(name: str, done: str, help_text: str, mark: Callable[[SessionView, str], Session]) -> None:
+    """Add a command that marks a conversation and has no other arguments."""
 
     def run(session: str) -> None:
         with open_view() as view:
@@ -339,12 +337,12 @@ def _make_mark_command(
             after = mark(view, before.id)
         _print_change(before, after, f"{done} {lookup.describe_session(before)}.")
 
-    return sessions.command(name, help=help_text)(session_argument(mine_option(run)))
+    sessions.command(name, help=help_text)(session_argument(mine_option(run)))
 
 
-pin = _make_mark_command("pin", "Pinned", "Pin a conversation.", lambda view, found: view.pin(found, True))
-unpin = _make_mark_command("unpin", "Unpinned", "Unpin a conversation.", lambda view, found: view.pin(found, False))
-archive = _make_mark_command(
+_add_mark_command("pin", "Pinned", "Pin a conversation.", lambda view, found: view.pin(found, True))
+_add_mark_command("unpin", "Unpinned", "Unpin a conversation.", lambda view, found: view.pin(found, False))
+_add_mark_command(
     "archive",
     "Archived",
     """Archive a conversation.
@@ -353,7 +351,7 @@ archive = _make_mark_command(
     """,
     lambda view, found: view.archive(found, True),
 )
-unarchive = _make_mark_command(
+_add_mark_command(
     "unarchive", "Unarchived", "Unarchive a conversation.", lambda view, found: view.archive(found, False)
 )
 
@@ -528,16 +526,16 @@ def prune(age: timedelta, platform: str | None, dry_run: bool, yes: bool) -> Non
         report = asyncio.run(retention.prune(owner, age, platform=name, dry_run=True))
         if not dry_run and report.sessions:
             if not yes:
-                output.print_hint(_describe(report, "would be deleted"))
+                output.print_hint(_describe_report(report, "would be deleted"))
             confirm_or_exit(f"Delete {output.format_count(report.sessions, 'conversation')}?", skip=yes)
             report = asyncio.run(retention.prune(owner, age, platform=name, dry_run=False))
     text = "No conversation is that old, or those that are can't be deleted because they are pinned or in use."
     if report.sessions:
-        text = _describe(report, "would be deleted" if dry_run else "deleted")
+        text = _describe_report(report, "would be deleted" if dry_run else "deleted")
     output.print_result(report.to_dict() | {"is_dry_run": dry_run}, text)
 
 
-def _describe(report: PruneReport, verb: str) -> str:
+def _describe_report(report: PruneReport, verb: str) -> str:
     count = output.format_count(report.sessions, "conversation")
     messages = output.format_count(report.messages, "message")
     size = f"{report.bytes / 1_000_000:,.1f} MB"

@@ -153,11 +153,10 @@ class Inbox:
             inbound = (await self._files.receive(inbound)).add_to(inbound)
         if isinstance(call, CommandCall) and call.action.uses_prices:
             await self._commands.load_prices()
-        receipt = None
         if isinstance(call, CommandCall) and call.action.reads:
             receipt = await self._try_accept_with_read(inbound, call, checkpoint)
-        if receipt is not None:
-            return receipt
+            if receipt is not None:
+                return receipt
         # Not in a chat: the messages of others would wait behind it on the same connection.
         if checkpoint.is_empty and isinstance(call, CommandCall) and call.action.changes_many_events:
             source = inbound.source
