@@ -1,82 +1,4 @@
-"""Every error that Palaver raises on purpose, as one tree.
-
-    PalaverError
-    ├── ConfigError               a setting is wrong: names the key and what is allowed
-    │   └── PortInUse
-    ├── InvalidInput              the request is not valid
-    │   ├── ChangeTooLarge        too many messages would change at once
-    │   ├── InvalidMessage
-    │   ├── InvalidTitle
-    │   │   └── TitleTaken
-    │   ├── InvalidSource
-    │   ├── InvalidName
-    │   │   └── NameTaken
-    │   ├── WeakPassword
-    │   ├── ProjectNameTaken
-    │   ├── PromptNameTaken
-    │   ├── DuplicateMemory
-    │   ├── JobNameTaken
-    │   ├── JobRunning            the last run of the job has not ended
-    │   ├── LimitReached          says which limit, and how many are allowed
-    │   ├── SessionBusy           not possible while the agent is answering
-    │   ├── CommandUnavailable    commands don't work in a temporary conversation
-    │   ├── InvalidSettings       settings that are not valid, or can't be changed here; nothing was changed
-    │   ├── ChatNotReachable      an answer cannot be sent to the chat where the conversation takes place
-    │   └── AmbiguousMatch
-    ├── NotFound                  does not exist, or is not yours: both give the same error
-    │   ├── SessionNotFound
-    │   ├── ProjectNotFound
-    │   ├── JobNotFound
-    │   └── ChangeNotFound        a change of settings that is not in the history
-    ├── NotAllowed                you can see it, but you may not change it
-    │   ├── OwnerRequired
-    │   ├── WrongPassword
-    │   └── WrongPasskey
-    ├── NotSignedIn
-    │   └── SignInFailed
-    ├── TooManyAttempts
-    ├── SettingsChanged           the settings were changed meanwhile
-    ├── NothingToDo
-    │   ├── NothingToUndo
-    │   ├── NothingToRedo
-    │   ├── NothingToRestore
-    │   └── NothingToCompact
-    ├── AgentError                the agent could not answer; the text it produced before is kept
-    │   ├── AgentUnavailable      the provider is down, too slow, or dropped the connection, also after retries
-    │   │   └── AgentRateLimited
-    │   ├── AgentRejected         the provider rejects the key, the model or the account
-    │   ├── BudgetExceeded        a limit on tokens or money does not allow the call
-    │   ├── SpeechUnavailable     no engine for speech is set up
-    │   └── ContextOverflow       the conversation is longer than the model's context
-    ├── DeliveryError             a message could not be sent
-    │   ├── SendRetryable         not sent; a retry may help
-    │   ├── PushFailed            the push service of a browser refused a notification
-    │   ├── ChatMovedAway         not sent; the chat has another address now
-    │   ├── SendRejected          not sent; a retry would not help
-    │   │   └── TargetUnreachable the chat no longer exists, or the bot was removed from it
-    │   └── SendUncertain         the platform did not confirm: it may have arrived or not
-    ├── PlatformError             an account on a platform does not work
-    │   ├── AccountRefused        the platform refuses it, or something is not set up: connecting again does not help
-    │   ├── ConnectionLost        it can't be reached at the moment: connecting again may help
-    │   ├── AccountNotConnected   it can't receive at the moment: the sender tries again later
-    │   └── AccountNotRunning     no process runs it, so it can't be connected or tested
-    ├── BackupError               a backup or a restore cannot be made
-    │   ├── BackupDamaged         a backup that cannot be restored, because it is incomplete or has changed
-    │   └── BackupStopped         the process is ending
-    ├── MigrationFailed           a store could not be moved to another database
-    ├── LeaseLost                 another worker has taken over this turn
-    └── StoreError                the database failed; everything committed before is safe
-        ├── StoreBusy
-        ├── StoreFull
-        ├── StoreReadOnly
-        ├── StoreDamaged
-        ├── StoreUnavailable
-        │   └── StoreFileLost     the file of the database was removed, renamed or replaced while in use
-        ├── StoreClosed
-        ├── AttachmentsUnavailable   the folder for files cannot be used
-        ├── SchemaTooNew
-        ├── SchemaTooOld          made by an early preview: no version can upgrade it
-        └── UpgradeRequired       its schema is older: a person decides when it is upgraded
+"""Every error that Palaver raises on purpose, as one tree: a class, then all that are below it.
 
 The docstring of a class is its message when none is given; `facts` holds the details for logs and JSON. The
 command line and the web API map these classes to exit codes and HTTP statuses, each in one place.
@@ -119,7 +41,7 @@ def _format_code(error_class: type) -> str:
     return re.sub(r"(?<=.)(?=[A-Z])", "_", error_class.__name__).lower()
 
 
-class ConfigError(PalaverError):
+class ConfigError(PalaverError):  # names the key and what is allowed
     """The configuration is not valid."""
 
 
@@ -147,6 +69,22 @@ class TitleTaken(InvalidTitle):
     """You already have a conversation with this title."""
 
 
+class InvalidSource(InvalidInput):
+    """The source of a message is not valid."""
+
+
+class InvalidName(InvalidInput):
+    """This name is not valid."""
+
+
+class NameTaken(InvalidName):
+    """This name is already taken."""
+
+
+class WeakPassword(InvalidInput):
+    """This password is too easy to guess."""
+
+
 class ProjectNameTaken(InvalidInput):
     """You already have a project with this name."""
 
@@ -167,7 +105,7 @@ class JobRunning(InvalidInput):
     """The job is already running. Wait until it has ended."""
 
 
-class LimitReached(InvalidInput):
+class LimitReached(InvalidInput):  # says which limit, and how many are allowed
     """The limit is reached. Remove something first."""
 
 
@@ -179,27 +117,19 @@ class CommandUnavailable(InvalidInput):
     """Commands don't work in a temporary conversation: nothing is stored that they could change."""
 
 
-class InvalidSource(InvalidInput):
-    """The source of a message is not valid."""
-
-
-class AmbiguousMatch(InvalidInput):
-    """Several items match. Be more specific."""
-
-
 class InvalidSettings(InvalidInput):
     """These settings are not valid. Nothing was changed."""
-
-
-class SettingsChanged(PalaverError):
-    """The settings were changed meanwhile. Look at them again, then make your change."""
 
 
 class ChatNotReachable(InvalidInput):
     """Messages can't be sent to the chat where this conversation takes place."""
 
 
-class NotFound(PalaverError):
+class AmbiguousMatch(InvalidInput):
+    """Several items match. Be more specific."""
+
+
+class NotFound(PalaverError):  # also what is not yours: both give the same error
     """Not found. It may have been deleted, or you don't have access."""
 
 
@@ -229,7 +159,7 @@ class ChangeNotFound(NotFound):
     """This change of settings is not in the history."""
 
 
-class NotAllowed(PalaverError):
+class NotAllowed(PalaverError):  # you can see it, but you may not change it
     """You don't have permission to do this."""
 
 
@@ -237,24 +167,12 @@ class OwnerRequired(NotAllowed):
     """Only an owner of this gateway can do this."""
 
 
-class NothingToDo(PalaverError):
-    """There is nothing to do."""
+class WrongPassword(NotAllowed):
+    """Wrong password."""
 
 
-class NothingToUndo(NothingToDo):
-    """There is nothing to undo."""
-
-
-class NothingToRedo(NothingToDo):
-    """There is nothing to redo: nothing was undone, or the conversation has continued since."""
-
-
-class NothingToCompact(NothingToDo):
-    """This conversation is too short to compact."""
-
-
-class NothingToRestore(NothingToDo):
-    """There is no earlier conversation to restore."""
+class WrongPasskey(NotAllowed):
+    """The passkey could not be verified. Try again."""
 
 
 class NotSignedIn(PalaverError):
@@ -273,31 +191,35 @@ class TooManyAttempts(PalaverError):
         self.retry_after = retry_after  # seconds
 
 
-class InvalidName(InvalidInput):
-    """This name is not valid."""
+class SettingsChanged(PalaverError):
+    """The settings were changed meanwhile. Look at them again, then make your change."""
 
 
-class NameTaken(InvalidName):
-    """This name is already taken."""
+class NothingToDo(PalaverError):
+    """There is nothing to do."""
 
 
-class WeakPassword(InvalidInput):
-    """This password is too easy to guess."""
+class NothingToUndo(NothingToDo):
+    """There is nothing to undo."""
 
 
-class WrongPassword(NotAllowed):
-    """Wrong password."""
+class NothingToRedo(NothingToDo):
+    """There is nothing to redo: nothing was undone, or the conversation has continued since."""
 
 
-class WrongPasskey(NotAllowed):
-    """The passkey could not be verified. Try again."""
+class NothingToRestore(NothingToDo):
+    """There is no earlier conversation to restore."""
 
 
-class AgentError(PalaverError):
+class NothingToCompact(NothingToDo):
+    """This conversation is too short to compact."""
+
+
+class AgentError(PalaverError):  # the text that it produced before is kept
     """The agent could not answer."""
 
 
-class AgentUnavailable(AgentError):
+class AgentUnavailable(AgentError):  # it is down, too slow, or dropped the connection, also after retries
     """The model can't be reached right now."""
 
 
@@ -329,7 +251,7 @@ class DeliveryError(PalaverError):
     """The message could not be sent."""
 
 
-class SendRetryable(DeliveryError):
+class SendRetryable(DeliveryError):  # a retry may help
     """The message was not sent. It will be retried."""
 
     def __init__(
@@ -344,7 +266,7 @@ class PushFailed(DeliveryError):
     """The push service of the browser did not take the notification."""
 
 
-class ChatMovedAway(DeliveryError):
+class ChatMovedAway(DeliveryError):  # not sent
     """The chat has moved to another address."""
 
     def __init__(self, message: str = "", *, new_chat_id: str, **facts: object) -> None:
@@ -352,7 +274,7 @@ class ChatMovedAway(DeliveryError):
         self.new_chat_id = new_chat_id
 
 
-class SendRejected(DeliveryError):
+class SendRejected(DeliveryError):  # a retry would not help
     """The platform rejected the message."""
 
 
@@ -360,7 +282,7 @@ class TargetUnreachable(SendRejected):
     """The chat no longer exists, or the bot is no longer in it."""
 
 
-class SendUncertain(DeliveryError):
+class SendUncertain(DeliveryError):  # the platform did not confirm: it may have arrived or not
     """We don't know if this was delivered."""
 
 
@@ -368,15 +290,15 @@ class PlatformError(PalaverError):
     """An account on a platform does not work."""
 
 
-class AccountRefused(PlatformError):
+class AccountRefused(PlatformError):  # or something is not set up: connecting again does not help
     """The platform refuses this account."""
 
 
-class ConnectionLost(PlatformError):
+class ConnectionLost(PlatformError):  # connecting again may help
     """The platform can't be reached right now."""
 
 
-class AccountNotConnected(PlatformError):
+class AccountNotConnected(PlatformError):  # the sender tries again later
     """This account isn't connected right now. Try again later."""
 
     retry_after = 30.0  # seconds
@@ -394,7 +316,7 @@ class BackupDamaged(BackupError):
     """This backup is damaged or incomplete, so it was not restored."""
 
 
-class BackupStopped(BackupError):
+class BackupStopped(BackupError):  # the process is ending
     """The backup was stopped before it was complete. Nothing is left of it."""
 
 
@@ -454,5 +376,5 @@ class SchemaTooOld(StoreError):
     """This database was made by an early preview of Palaver. It can't be upgraded."""
 
 
-class UpgradeRequired(StoreError):
+class UpgradeRequired(StoreError):  # a person decides when it is upgraded
     """This database was written by an older version of Palaver. Upgrade it first."""
