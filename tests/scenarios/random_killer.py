@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from palaver.core.crash_points import CrashPoint
 from scenarios.gateway_harness import KILLED
 from scenarios.gateway_process import MEMBERS
+from support.crashing import list_crash_points
 
 if TYPE_CHECKING:
     from random import Random
@@ -87,8 +87,8 @@ class RandomKiller:
 
     def _choose_crash(self) -> list[str | int]:
         """Choose a crash point and at which passing of it a gateway is killed; or none, for a kill at a random time."""
-        points = sorted(point for point in get_args(CrashPoint) if point.startswith(AREAS))
-        crash_at = [self._random.choice(points), self._random.randint(1, 8)]
+        points = sorted(list_crash_points(*AREAS))
+        crash_at: list[str | int] = [self._random.choice(points), self._random.randint(1, 8)]
         return crash_at if self._random.random() < 0.5 and crash_at[0] not in SHUTDOWN_POINTS else []
 
     def _wait(self, max_seconds: float) -> None:

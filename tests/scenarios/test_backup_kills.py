@@ -6,18 +6,18 @@ import json
 from contextlib import closing
 from pathlib import Path
 from shutil import copytree
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 import pytest
 
 from conftest import create_sqlite_database, empty_database
 from palaver import SessionSource, SessionStore
-from palaver.core.crash_points import CrashPoint
 from palaver.core.engines import postgres_connection
 from palaver.core.errors import StoreUnavailable
 from palaver.operation.backups import list_backups, verify_backup
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
+from support.crashing import list_crash_points
 from support.store_content import dump_tables, fill_store
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def list_files(folder: Path) -> list[str]:
 
 
 def test_the_tables_have_every_crash_point() -> None:
-    points = {point for point in get_args(CrashPoint) if point.startswith(("backup.", "restore.", "migrate."))}
+    points = list_crash_points("backup.", "restore.", "migrate.")
     tested = {name for name, _ in (*BACKUP_POINTS, *MIGRATE_POINTS)} | set(DAMAGED_RESTORE_POINTS)
     assert tested == points
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import pytest
 
 from palaver import SessionSource, SessionStore
-from palaver.core.crash_points import CrashPoint
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import SessionNotFound
 from palaver.jobs import table as jobs
@@ -22,6 +21,7 @@ from palaver.sessions.deletion_table import ROWS_PER_PIECE
 from palaver.sessions.projects_table import SESSIONS_PER_PIECE
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
+from support.crashing import list_crash_points
 from support.inbox import list_rows
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ CASES = build_cases([(1,), (2,), (3,), (4,)], {("sqlite", 1), ("sqlite", 2), ("s
 
 
 def test_the_point_is_the_only_one_of_deletions() -> None:
-    assert [point for point in get_args(CrashPoint) if point.startswith("deletion.")] == [POINT]
+    assert list_crash_points("deletion.") == {POINT}
 
 
 def fill_store(url: str) -> tuple[str, str]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import pytest
 
 from palaver import SessionStore
-from palaver.core.crash_points import CrashPoint
 from palaver.media.attachments import Attachments
 from palaver.operation.cleanup import Cleanup
 from palaver.operation.erasure import Erasures
 from palaver.sessions.indexer import catch_up_index
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import find_inconsistencies, wait_for_disconnect
+from support.crashing import list_crash_points
 from support.erased_people import MARK, OTHER_MARK, find_everywhere, leave_traces, make_private, quote_and_copy
 from support.inbox import list_rows
 
@@ -44,7 +44,7 @@ CASES = build_cases(
 
 
 def test_the_table_has_every_crash_point() -> None:
-    assert set(PASSINGS) == {point for point in get_args(CrashPoint) if point.startswith("erase.")}
+    assert set(PASSINGS) == list_crash_points("erase.")
 
 
 async def fill_store(url: str, folder: Path) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import pytest
 
-from palaver.core.crash_points import CrashPoint
 from scenarios.store_harness import StoreProcess, fetch_rows, find_inconsistencies
+from support.crashing import list_crash_points
 
 if TYPE_CHECKING:
     from support.warm_process import WarmLauncher
@@ -30,7 +30,7 @@ def count_ends(url: str) -> list[int]:
 
 
 def test_the_table_has_every_crash_point() -> None:
-    assert set(CRASH_POINTS) == {point for point in get_args(CrashPoint) if point.startswith("expiry.")}
+    assert set(CRASH_POINTS) == list_crash_points("expiry.")
 
 
 def test_another_process_goes_on_where_a_watcher_was_killed(launcher: WarmLauncher, store_url: str) -> None:

@@ -7,18 +7,18 @@ import random
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conftest import create_sqlite_database, empty_database
 from palaver import GatewayConfig, SessionStore
-from palaver.core.crash_points import CrashPoint
 from palaver.media.attachments import Attachments
 from palaver.testing import FakeClock
 from palaver.transfer.exporter import ExportScope, export_records
 from palaver.transfer.own_format import format_lines
 from scenarios.store_harness import fetch_rows, find_inconsistencies, wait_for_disconnect
+from support.crashing import list_crash_points
 from support.random_store import RandomStore
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def read_store(url: str) -> dict[str, list[str]]:
 
 
 def test_every_crash_point_of_imports_is_tried() -> None:
-    assert set(CRASH_POINTS) == {point for point in get_args(CrashPoint) if point.startswith("import.")}
+    assert set(CRASH_POINTS) == list_crash_points("import.")
 
 
 def choose_kills(url: str, counts: Counter[str], points: Iterable[str]) -> Iterator[tuple[str, int]]:

@@ -6,13 +6,12 @@ Every slot ends as exactly one run, in one conversation, and its output arrives 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from palaver import SessionStore
 from palaver.core.clock import to_micros
-from palaver.core.crash_points import CrashPoint
 from palaver.core.engines.base import Write
 from palaver.jobs import table as jobs
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
@@ -20,6 +19,7 @@ from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher
 from scenarios.gateway_process import format_plain_answer, split_text
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import fetch_rows, find_inconsistencies
+from support.crashing import list_crash_points
 from support.job_runs import insert_job
 
 if TYPE_CHECKING:
@@ -168,5 +168,5 @@ def test_several_servers_on_one_database_fire_every_slot_once(
 
 
 def test_the_table_has_every_crash_point_of_jobs() -> None:
-    points = {point for point in get_args(CrashPoint) if point.startswith("job.")}
+    points = list_crash_points("job.")
     assert points <= CRASH_POINTS.keys()
