@@ -34,7 +34,6 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the current time, aware and in UTC."""
-        ...
 
 
 class SystemClock:

@@ -91,40 +91,33 @@ class AccountLink(Protocol):
         downloaded: an adapter that receives the updates of several chats one after the other uses `Intake`, so that
         no person waits for another person's file.
         """
-        ...
 
     async def load_cursor(self, name: str = "") -> str | None:
         """Return the cursor that was stored last; None at the first start."""
-        ...
 
     async def save_cursor(self, cursor: Cursor) -> None:
         """Store a cursor for updates that contained nothing to accept. Raises LeaseLost like `accept`."""
-        ...
 
     async def confirm(self, key: str, message_id: str) -> None:
         """Report that a message of ours has arrived, because its echo or receipt came: it is no longer uncertain."""
-        ...
 
     async def report_failed(self, key: str, error: SendRejected) -> bool:
         """Report that a message of ours has not arrived, because the platform said so after it had taken it.
 
         Return False while that message is still being sent: then report it again later.
         """
-        ...
 
     def report_connected(self) -> None:
         """Report that the account receives: a poll was answered, the platform has greeted us, a pong came.
 
         Without it for longer than the adapter's `silence_seconds`, the account is unresponsive and connected again.
         """
-        ...
 
     def report_linking(self, prompt: LinkingPrompt) -> None:
         """Report what an owner has to do on their phone to link this account; again whenever the code changes.
 
         It counts as progress like `report_connected`, which ends it.
         """
-        ...
 
 
 class Adapter(ABC):

@@ -34,11 +34,9 @@ class Messages(Protocol):
 
     def list_chats(self, search: str) -> Awaitable[tuple[Sequence[ListedChat], bool]]:
         """Return chats that may be sent to, and whether there are more."""
-        ...
 
     def send(self, target: str, text: str) -> Awaitable[str]:
         """Send a message; return in words where it goes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

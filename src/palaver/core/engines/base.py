@@ -71,21 +71,17 @@ class Transaction(Protocol):
 
     def fetch_one(self, sql: str, *params: object) -> Row | None:
         """Return the first row, or None."""
-        ...
 
     def fetch_all(self, sql: str, *params: object) -> list[Row]: ...
 
     def execute(self, sql: str, *params: object) -> int:
         """Run a statement that changes rows, and return how many it changed."""
-        ...
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run one statement for each row of parameters."""
-        ...
 
     def lock_name(self, name: str) -> None:
         """Lock a name until this transaction ends: another transaction that locks the same name waits."""
-        ...
 
 
 @dataclass(slots=True)  # one or two for every message: not frozen, because frozen ones are slower to create
@@ -155,31 +151,24 @@ class Engine(Protocol):
     @property
     def clock(self) -> Clock:
         """A clock that shows the same time to every process that uses this database, on any machine."""
-        ...
 
     def run(self, work: Work[T]) -> T:
         """Do the work now and return its result; a `Write` is durable when this returns."""
-        ...
 
     async def arun(self, work: Work[T]) -> T:
         """Do the work without blocking the event loop."""
-        ...
 
     def watch(self, on_change: OnChange) -> Watch:
         """Call `on_change`, on some thread, after every change by any process, until the watch is closed."""
-        ...
 
     def find_problems(self) -> Sequence[ReadinessProblem]:
         """Return what keeps the database from working well, without waiting; raise `StoreError` if nothing works."""
-        ...
 
     def maintain(self) -> None:
         """Do what keeps the database usable; a server calls it from time to time, on a thread."""
-        ...
 
     def close(self) -> None:
         """Finish the work that has started and close every connection."""
-        ...
 
 
 ACCESS_CHANGE: Final = -1  # among the numbers of changed sessions: a person may see or do less than before

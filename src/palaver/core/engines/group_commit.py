@@ -39,27 +39,21 @@ class WriterConnection(Protocol):
 
     def begin(self, max_wait_seconds: float | None = None) -> None:
         """Take the write lock; raise an error if that takes too long."""
-        ...
 
     def commit(self) -> None:
         """Make everything durable; if that fails, roll everything back and raise the error."""
-        ...
 
     def rollback(self) -> None:
         """Drop everything since `begin`."""
-        ...
 
     def savepoint(self) -> None:
         """Mark where one caller's work begins."""
-        ...
 
     def release(self) -> None:
         """Keep one caller's work."""
-        ...
 
     def rollback_to_savepoint(self) -> bool:
         """Drop one caller's work; return False if the database has dropped the whole transaction with it."""
-        ...
 
 
 class WriteRequest(Generic[T]):
