@@ -1,15 +1,10 @@
-"""Writing a file so that it appears complete or not at all, and never replaces another file by accident.
+"""Files that survive a power cut and appear complete or not at all; free space on disks; the install secret.
 
-Small steps with files that survive a power cut: links or copies of files, folders that are flushed.
+Files of people, imports and backups leave the database room to write. The install secret, the file `secret` in the home
+folder, has random bytes that only this installation knows, with which it hides ids.
 
-Free space on disks: files of people, imports and backups leave the database room to write.
-
-The install secret: random bytes that only this installation knows, with which it hides ids.
-
-Owns the file `secret` in the home folder; `domain.redact` uses it.
-
-Always true: the file is created once, is readable only by its owner, and is either complete or absent, however many
-processes ask for it first.
+Always true: no file is replaced by accident. The install secret is created once, is readable only by its owner, and is
+either complete or absent, however many processes ask for it first.
 """
 
 from __future__ import annotations
@@ -18,7 +13,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -42,14 +37,20 @@ def write_pieces_atomically(path: Path, pieces: Iterable[str | bytes], *, overwr
     if target.exists() and not overwrite:
         raise _make_file_exists_error(path)
     try:
-        _write_via_temporary_file(target, pieces, overwrite=overwrite)
+        with _write_temporary_file(target, pieces) as temporary:
+            if overwrite:
+                temporary.replace(target)
+            else:
+                _link_new_file(temporary, target)
     except FileExistsError:
         raise _make_file_exists_error(path) from None
     except OSError as error:
         raise PalaverError(f"Could not write {path}: {error.strerror}.", path=str(path)) from error
 
 
-def _write_via_temporary_file(target: Path, pieces: Iterable[str | bytes], *, overwrite: bool) -> None:
+@contextmanager
+def _write_temporary_file(target: Path, pieces: Iterable[str | bytes]) -> Iterator[Path]:
+    """Write a file beside the target that only its owner can read; the block gives it its final name."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:
@@ -58,13 +59,9 @@ def _write_via_temporary_file(target: Path, pieces: Iterable[str | bytes], *, ov
                 stream.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace"))
             stream.flush()
             os.fsync(stream.fileno())
-        if overwrite:
-            temporary.replace(target)
-        else:
-            _link_new_file(temporary, target)
+        yield temporary
     finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
 
 
 def _link_new_file(temporary: Path, target: Path) -> None:
@@ -119,7 +116,9 @@ def link_or_copy(source: Path, target: Path) -> None:
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file, readable by its owner only; the copy appears complete or not at all."""
     with source.open("rb") as reader:
-        _write_via_temporary_file(target, iter(partial(reader.read, 1024 * 1024), b""), overwrite=True)
+        pieces = iter(partial(reader.read, 1024 * 1024), b"")
+        with _write_temporary_file(target, pieces) as temporary:
+            temporary.replace(target)
 
 
 def flush_folder(folder: Path) -> None:
@@ -192,14 +191,5 @@ def load_install_secret(home: Path) -> bytes:
 def create_secret_file(path: Path, secret: bytes) -> None:
     """Create the file, complete or not at all, unless another process was faster."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(secret)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
-    finally:
-        temporary.unlink(missing_ok=True)
+    with suppress(FileExistsError), _write_temporary_file(path, [secret]) as temporary:
+        path.hardlink_to(temporary)

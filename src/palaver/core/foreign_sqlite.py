@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -111,31 +111,31 @@ def open_foreign_database(path: Path) -> ForeignDatabase:
     """Open the database of another program; raise InvalidForeignDatabase if it is none, or damaged."""
     is_wal = _read_is_wal(path)
     wal, shared_memory, journal = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))
-    copy_folder: Path | None = None
-    try:
-        if is_wal and not get_file_size(wal):
-            address = _make_address(path, "mode=ro&immutable=1")
-        elif (is_wal and shared_memory.exists()) or (not is_wal and not get_file_size(journal)):
-            address = _make_address(path, "mode=ro")
-        else:
-            copy_folder = _copy_files(path, wal, journal)
-            address = _make_address(copy_folder / path.name, "mode=rw")
-        db = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
-    except OSError as error:
-        _remove_copy(copy_folder)
-        raise _make_damage_error(path, error.strerror or str(error)) from error
-    except apsw.Error as error:
-        _remove_copy(copy_folder)
-        raise _make_damage_error(path, str(error)) from error
-    database = ForeignDatabase(path, db, copy_folder)
-    try:
-        db.set_busy_timeout(_BUSY_TIMEOUT_MS)
-        db.authorizer = _authorize
-        for statement in _START:
-            db.execute(statement).fetchall()
-    except apsw.Error as error:
-        database.close()
-        raise _make_damage_error(path, str(error)) from error
+    opened, options, copy_folder = path, "mode=ro", None
+    with ExitStack() as on_failure:
+        try:
+            if is_wal and not get_file_size(wal):
+                options = "mode=ro&immutable=1"
+            elif not shared_memory.exists() if is_wal else get_file_size(journal):
+                copy_folder = Path(tempfile.mkdtemp(prefix="palaver-import-"))
+                on_failure.callback(shutil.rmtree, copy_folder, ignore_errors=True)
+                for source in (path, wal, journal):
+                    with suppress(FileNotFoundError):
+                        shutil.copyfile(source, copy_folder / source.name)
+                opened, options = copy_folder / path.name, "mode=rw"
+            address = f"file:{quote(str(opened.absolute()))}?{options}"
+            db = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
+            on_failure.callback(db.close)
+            database = ForeignDatabase(path, db, copy_folder)
+            db.set_busy_timeout(_BUSY_TIMEOUT_MS)
+            db.authorizer = _authorize
+            for statement in _START:
+                db.execute(statement).fetchall()
+        except OSError as error:
+            raise _make_damage_error(path, error.strerror or str(error)) from error
+        except apsw.Error as error:
+            raise _make_damage_error(path, str(error)) from error
+        on_failure.pop_all()
     return database
 
 
@@ -153,27 +153,6 @@ def _read_is_wal(path: Path) -> bool:
     if len(header) < _HEADER_BYTES or not header.startswith(_HEADER):
         raise InvalidForeignDatabase(f"{path}: is not a SQLite database.", path=str(path))
     return header[_WRITE_VERSION_OFFSET] == 2
-
-
-def _copy_files(path: Path, *beside: Path) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="palaver-import-"))
-    try:
-        for source in (path, *beside):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(source, folder / source.name)
-    except OSError:
-        _remove_copy(folder)
-        raise
-    return folder
-
-
-def _remove_copy(folder: Path | None) -> None:
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make_address(path: Path, options: str) -> str:
-    return f"file:{quote(str(path.absolute()))}?{options}"
 
 
 def _make_damage_error(path: Path, problem: str) -> InvalidForeignDatabase:

@@ -3,8 +3,6 @@
 A unit of work is a plain function that takes a transaction. `docs/engine-work.md` explains how to write one and which
 of the fields below to set. The important rule: the engine may run the function more than once (after a conflict with
 another process), so it does nothing but read, decide and write through the transaction it is given.
-
-What keeps a server from serving everything, for monitoring and for `palaver doctor`.
 """
 
 from __future__ import annotations
@@ -39,14 +37,13 @@ ReadinessCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ReadinessProblem:
-    """One problem of a running server; everybody can read it."""
+    """What keeps a server from serving everything, for monitoring and for `palaver doctor`; everybody can read it."""
 
     code: ReadinessCode
     message: str
     is_blocking: bool  # messages can't be stored, so the server is not ready
 
 
-A = TypeVar("A")
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
@@ -201,12 +198,11 @@ def run_without_stop_iteration(run: Callable[..., T], *arguments: object) -> T:
         raise RuntimeError("a unit of work raised StopIteration") from error
 
 
-async def run_on_thread(threads: ThreadPoolExecutor, run: Callable[[A], T], argument: A) -> T:
-    """Run a function on one of the engine's threads and wait for its result."""
+async def run_on_thread(threads: ThreadPoolExecutor, run: Callable[..., T], *arguments: object) -> T:
     from asyncio import get_running_loop  # imported here: a blocking program does not need asyncio
 
     try:
-        future = get_running_loop().run_in_executor(threads, run_without_stop_iteration, run, argument)
+        future = get_running_loop().run_in_executor(threads, run_without_stop_iteration, run, *arguments)
     except RuntimeError:  # the threads have been shut down
         raise StoreClosed from None
     return await future

@@ -11,6 +11,7 @@ import re
 import time
 from contextlib import closing
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import apsw
@@ -70,24 +71,19 @@ def check_before_use(path: Path, dialect: Dialect) -> None:
 
 def list_expected_names(scripts: Iterable[str]) -> set[str]:
     """Return the names of the tables, indexes and triggers that these migrations leave behind."""
-    names: set[str] = set()
+    names: set[str | None] = set()
     for script in scripts:
         for removed, added in _find_changes(script):
-            names -= removed
-            names |= added
-    return names
+            names.discard(removed)
+            names.add(added)
+    return {name for name in names if name is not None}
 
 
 @lru_cache(maxsize=1024)  # of few and small files; searching all of them takes as long as opening a store
-def _find_changes(script: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """Return the names that each statement of a migration removes and adds."""
-    return tuple(
-        (
-            frozenset(name for name in (change["dropped"], change["renamed"]) if name is not None),
-            frozenset(name for name in (change["created"], change["new_name"]) if name is not None),
-        )
-        for change in _CHANGE.finditer(script)
-    )
+def _find_changes(script: str) -> tuple[tuple[str | None, str | None], ...]:
+    """Return the name that each statement of a migration removes, and the one that it adds."""
+    changes = _CHANGE.finditer(script)
+    return tuple((each["dropped"] or each["renamed"], each["created"] or each["new_name"]) for each in changes)
 
 
 def describe_missing_names(names: Iterable[str]) -> str:
@@ -125,11 +121,9 @@ def find_file_problems(path: Path, dialect: Dialect) -> list[str]:
     problems = []
     try:
         with closing(connect(path, reader=True)) as db:
-            found = [str(text) for (text,) in db.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})")]
-            problems += [text for text in found if text != "ok"]
-            for number, (table, row, parent, _) in enumerate(db.execute("PRAGMA foreign_key_check")):
-                if number == MAX_PROBLEMS:
-                    break
+            found = db.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})")
+            problems += [str(text) for (text,) in found if text != "ok"]
+            for table, row, parent, _ in islice(db.execute("PRAGMA foreign_key_check"), MAX_PROBLEMS):
                 problems.append(f"row {row} of table {table} refers to a row of {parent} that does not exist")
             applied = {name for (name,) in db.execute("SELECT name FROM migration")} - {migrate.COPY_MARKER}
             if foreign := find_foreign_definitions(db, applied, dialect):

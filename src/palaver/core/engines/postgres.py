@@ -47,7 +47,6 @@ try:
         ServerClock,
         WrongServer,
         get_first_line,
-        is_rolled_back,
         translate_error,
     )
     from palaver.core.engines.postgres_migration import migrate_database, read_applied
@@ -68,6 +67,8 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 20  # of one unit of work that keeps meeting conflicts with other processes
 CLOSE_SECONDS: Final = 5.0  # for work in progress when the store is closed; then its connections are broken off
 
+# The server has ended a transaction that stood still: its work can safely run again.
+_ROLLED_BACK = pg.IdleInTransactionSessionTimeout
 _CONFLICTS = (Conflict, pg.UniqueViolation, pg.ForeignKeyViolation, pg.SerializationFailure, pg.DeadlockDetected)
 
 
@@ -110,20 +111,19 @@ class PostgresEngine:
     def _run(self, work: Work[T], kind: WorkKind) -> T:
         if self._closed:
             raise StoreClosed
+        is_long = work.is_long
         try:
             if isinstance(work, Read):
-                return self._read(work.run, kind, is_long=work.is_long)
+                return self._read(work.run, kind, is_long=is_long)
             if work.read_first is not None:
-                result = self._read(work.read_first, kind, is_long=work.is_long)
+                result = self._read(work.read_first, kind, is_long=is_long)
                 if result is not None:
                     return result
             write = partial(_write, work=work)
             try:
-                return self._run_once(write, kind, is_long=work.is_long)
-            except psycopg.Error as error:
-                if not is_rolled_back(error):
-                    raise
-                return self._run_once(write, kind, is_long=work.is_long)
+                return self._run_once(write, kind, is_long=is_long)
+            except _ROLLED_BACK:
+                return self._run_once(write, kind, is_long=is_long)
         except psycopg.Error as error:
             translated = translate_error(error, self._server)
             if translated is None:
@@ -145,7 +145,7 @@ class PostgresEngine:
                     self.clock.sync(connection)
                 return run(connection)
             except psycopg.Error as error:
-                if is_rolled_back(error) or not (connection.closed or isinstance(error, _SHUTDOWNS)):
+                if isinstance(error, _ROLLED_BACK) or not (connection.closed or isinstance(error, _SHUTDOWNS)):
                     raise
                 raise _ConnectionLost(*error.args) from error
 

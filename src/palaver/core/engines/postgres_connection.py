@@ -1,23 +1,13 @@
-"""A connection to a PostgreSQL server: its parameters, its time limits, its transactions.
+"""A connection to a PostgreSQL server: its parameters, its time limits, its transactions, its errors, and its server.
 
 Always true: no statement waits for a lock longer than `lock_timeout`, and no transaction that its process has stopped
 working on (a paused machine, a debugger) keeps its locks longer than `idle_in_transaction_session_timeout`. The limits
 are part of the connection, so they cost no round trip. A pooler such as PgBouncer does not pass them on, and gives
 every transaction another connection: there they are set with BEGIN, in the same message, and nothing is prepared.
 
-A clock that shows the time of a PostgreSQL server, the same for every process that uses its database.
-
-Processes on several machines compare leases, and the clocks of machines differ. So no process uses its own clock: it
-asks the server now and then, on a connection that is in use anyway, and counts on from there with its monotonic clock.
-
-Always true: reading the clock never waits and never asks the server; setting this machine's clock changes nothing.
-
-Which server a connection has reached, and whether it is the one that has the store.
-
 After a failover the new primary is on a higher timeline than the old one. An old primary that comes back accepts
 writes like the new one, and everything written there would be missing from the store. So this process remembers the
 highest timeline that it has seen, also in a file in its home folder, and refuses servers that are behind it.
-
 Two servers that were both promoted from the same timeline have the same number and can't be told apart here.
 """
 
@@ -115,11 +105,6 @@ def translate_error(error: psycopg.Error, server: str) -> PalaverError | None:
     return kind(text)
 
 
-def is_rolled_back(error: psycopg.Error) -> bool:
-    """Whether the server has ended a transaction that stood still: its work can safely run again."""
-    return isinstance(error, pg.IdleInTransactionSessionTimeout)
-
-
 def get_first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
@@ -135,6 +120,14 @@ def read_monotonic_micros() -> int:
 
 
 class ServerClock:
+    """Shows the time of a PostgreSQL server, the same for every process that uses its database.
+
+    Processes on several machines compare leases, and the clocks of machines differ. So no process uses its own clock:
+    it asks the server now and then, on a connection that is in use anyway, and counts on with its monotonic clock.
+
+    Always true: reading the clock never waits and never asks the server; setting this machine's clock changes nothing.
+    """
+
     def __init__(self, ticks: Callable[[], int] = read_monotonic_micros) -> None:
         self._ticks = ticks
         self._offset: int | None = None  # server time minus ticks
@@ -292,9 +285,6 @@ def list_addresses(url: str) -> list[dict[str, Any]]:
     return servers
 
 
-FILE_NAME: Final = "postgres-timelines.json"
-
-
 class WrongServer(psycopg.OperationalError):
     """The server answers, but the store must not be used there; the text says why, for the operator."""
 
@@ -340,7 +330,7 @@ class TimelineFile:
     """The highest timeline of every cluster that this machine has used; without a folder it remembers nothing."""
 
     def __init__(self, folder: Path | None) -> None:
-        self.path = None if folder is None else folder / FILE_NAME
+        self.path = None if folder is None else folder / "postgres-timelines.json"
 
     def load(self, system_id: str) -> int:
         """Return the highest timeline that was seen of a cluster; 0 if none was."""

@@ -8,16 +8,7 @@ on. After that, callers fail at once, and one of them at a time finds out whethe
 has connections of its own, so none can take them all. All connections are to the same server on the same timeline, and
 none is lent that was opened before a newer version upgraded the schema, or after it.
 
-The threads on which a server waits for PostgreSQL: some for each kind of work, as many as it has connections.
-
-Always true: a caller gets its result, or `StoreBusy` before its work has started. Work that has started is waited for,
-because a write may be stored; the pool breaks off connections on which nothing comes back.
-
-Receives changes from PostgreSQL: one connection listens to the notifications that writes send.
-
-Now and then it also compares the server's snapshot, in which every commit leaves a trace. So a change without a
-notification is found too, and all who wait for changes need no queries of their own. Behind a pooler only the snapshot
-is compared: there, notifications would reach the connections of others.
+Besides: the threads on which a server waits for PostgreSQL, and the connection that listens to changes.
 """
 
 from __future__ import annotations
@@ -76,6 +67,11 @@ RETRY_SECONDS: Final = 0.1  # between two attempts to connect to a server that i
 MAX_IDLE_SECONDS: Final = 600.0  # then a connection that is not needed is closed
 MAX_AGE_SECONDS: Final = 3600.0  # then a connection is replaced: the server's processes grow with time
 ALL_BUSY: Final = "The database is busy with other changes. Try again in a moment."
+RECONNECT_SECONDS = 0.5  # pause before a new connection that listens, when the server has gone away
+CHECK_SECONDS = 1.0  # between two reads of the snapshot
+CLOSE_SECONDS = 2.0  # for the thread that listens to end; then its connection is broken off
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +124,11 @@ class PostgresPool:
     @contextlib.contextmanager
     def borrow(self, kind: WorkKind = WorkKind.READ, *, is_long: bool = False) -> Iterator[PooledConnection]:
         """Lend a connection. Raises `psycopg.OperationalError` if the server is away."""
-        slot = self._take_slot(kind)
+        try:
+            slot = self._free_slots[kind].get(timeout=BUSY_TIMEOUT_SECONDS)
+        except queue.Empty:
+            self.abort_overdue()
+            raise StoreBusy(ALL_BUSY) from None
         try:
             connection = self._take()
             connection.lent_at, connection.is_doing_long_work = time.monotonic(), is_long
@@ -175,13 +175,6 @@ class PostgresPool:
             if connection.lent_at < since and not connection.is_doing_long_work:
                 connection.abort()
 
-    def _take_slot(self, kind: WorkKind) -> _Slot:
-        try:
-            return self._free_slots[kind].get(timeout=BUSY_TIMEOUT_SECONDS)
-        except queue.Empty:
-            self.abort_overdue()
-            raise StoreBusy(ALL_BUSY) from None
-
     # -- connecting ----------------------------------------------------------------------------------------
 
     def connect(self) -> PooledConnection:
@@ -215,7 +208,10 @@ class PostgresPool:
             report = read_report(connection)
             self._check(report)
             if report.backend_pid != connection.info.backend_pid:
-                self._mark_pooled(connection)
+                connection.is_pooled, connection.prepare_threshold = True, None
+                if not self.is_pooled:
+                    self.is_pooled = True
+                    log.info("postgres_pooler_found")
             elif refusal is not None:
                 raise refusal
         except BaseException:
@@ -224,12 +220,6 @@ class PostgresPool:
         connection.opened_at, connection.identity = time.monotonic(), report.identity
         self._has_connected = True
         return connection
-
-    def _mark_pooled(self, connection: PooledConnection) -> None:
-        connection.is_pooled, connection.prepare_threshold = True, None
-        if not self.is_pooled:
-            self.is_pooled = True
-            log.info("postgres_pooler_found")
 
     def _check(self, report: ServerReport) -> None:
         """Raise `WrongServer` if the store must not be used on the server of a new connection."""
@@ -247,8 +237,14 @@ class PostgresPool:
             if known is not None and known.system_id != found.system_id:
                 raise WrongServer("this is another database server than before. If that is intended, restart Palaver.")
             newest = self._timeline_file.load(found.system_id) if known is None else known.timeline
+            path = self._timeline_file.path
             if found.timeline < newest:
-                raise WrongServer(_describe_old_primary(found.timeline, newest, self._timeline_file))
+                raise WrongServer(
+                    f"this server is an old primary: it is on timeline {found.timeline}, and Palaver has already used"
+                    f" timeline {newest}. Writing there would split your conversations between two servers. Stop it, or"
+                    " make it a replica of the new primary."
+                    + (f" If you restored this server on purpose, delete {path} first." if path else "")
+                )
             self._identity = found
             idle, self._idle = self._idle, deque()
             lent = [connection for connection in self._lent if connection.identity != found]
@@ -278,12 +274,9 @@ class PostgresPool:
         connection.returned_at = now = time.monotonic()
         unneeded: list[PooledConnection] = []
         with self._lock:
-            if self._closed:
-                unneeded.append(connection)
-            else:
-                self._idle.append(connection)
-                while self._idle[0].returned_at < now - MAX_IDLE_SECONDS:
-                    unneeded.append(self._idle.popleft())
+            self._idle.append(connection)
+            while self._idle and (self._closed or self._idle[0].returned_at < now - MAX_IDLE_SECONDS):
+                unneeded.append(self._idle.popleft())
         for each in unneeded:
             each.close()
 
@@ -311,7 +304,11 @@ class PostgresPool:
             connection = self.connect()
             self._check_schema(connection)
         except psycopg.OperationalError as error:
-            self._record_outage(error)
+            with self._lock:
+                known, now = self._outage, time.monotonic()
+                self._outage = _Outage(known.started if known else now, now + RETRY_SECONDS, error)
+            if known is None:
+                log.warning("postgres_unreachable", extra={"reason": get_first_line(error)})
             return None
         self._outage = None
         return connection
@@ -320,13 +317,11 @@ class PostgresPool:
         """Raise `SchemaTooNew` if a newer version has upgraded the schema: it has ended all connections to say so."""
         try:
             refuse_newer_schema(connection)
-        except SchemaTooNew as error:
+        except (SchemaTooNew, psycopg.Error) as error:
             connection.close()
-            self._upgrade = error
-            log.error("store_upgraded", extra={"error": str(error)})
-            raise
-        except psycopg.Error:
-            connection.close()
+            if isinstance(error, SchemaTooNew):
+                self._upgrade = error
+                log.error("store_upgraded", extra={"error": str(error)})
             raise
 
     def _may_connect(self) -> bool:
@@ -339,15 +334,6 @@ class PostgresPool:
                 return False
             self._outage = _Outage(outage.started, now + CONNECT_TIMEOUT_SECONDS, outage.error)
             return True
-
-    def _record_outage(self, error: psycopg.OperationalError) -> None:
-        with self._lock:
-            now = time.monotonic()
-            is_new = self._outage is None
-            started = now if self._outage is None else self._outage.started
-            self._outage = _Outage(started, now + RETRY_SECONDS, error)
-        if is_new:
-            log.warning("postgres_unreachable", extra={"reason": get_first_line(error)})
 
 
 def _is_usable(connection: PooledConnection) -> bool:
@@ -362,20 +348,12 @@ def _is_usable(connection: PooledConnection) -> bool:
     return not poll.poll(0)
 
 
-def _describe_old_primary(found: int, newest: int, file: TimelineFile) -> str:
-    text = (
-        f"this server is an old primary: it is on timeline {found}, and Palaver has already used timeline {newest}."
-        " Writing there would split your conversations between two servers. Stop it, or make it a replica of the new"
-        " primary."
-    )
-    return text if file.path is None else f"{text} If you restored this server on purpose, delete {file.path} first."
-
-
-T = TypeVar("T")
-
-
 class PostgresThreads:
-    """Runs blocking work for an event loop."""
+    """Runs blocking work for an event loop, on as many threads for each kind of work as it has connections.
+
+    Always true: a caller gets its result, or `StoreBusy` before its work has started. Work that has started is waited
+    for, because a write may be stored; the pool breaks off connections on which nothing comes back.
+    """
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
@@ -421,7 +399,8 @@ class PostgresThreads:
         try:
             return await asyncio.wrap_future(future, loop=loop)
         except asyncio.CancelledError:
-            if start_limit.is_over and not _is_being_canceled():
+            task = asyncio.current_task()
+            if start_limit.is_over and (task is None or not task.cancelling()):
                 raise StoreBusy(ALL_BUSY) from None
             raise
         finally:
@@ -447,18 +426,12 @@ class _StartLimit:
             self.timer = self._loop.call_later(BUSY_TIMEOUT_SECONDS, self._check)
 
 
-def _is_being_canceled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-RECONNECT_SECONDS = 0.5  # pause before a new connection when the server has gone away
-CHECK_SECONDS = 1.0  # between two reads of the snapshot
-CLOSE_SECONDS = 2.0  # for the thread to end; then its connection is broken off
-
-
 class PostgresWatch:
-    """A thread that calls `on_change` after every change by any process.
+    """A thread that calls `on_change` after every change by any process: it listens to notifications of writes.
+
+    Now and then it also compares the server's snapshot, in which every commit leaves a trace. So a change without a
+    notification is found too, and all who wait for changes need no queries of their own. Behind a pooler only the
+    snapshot is compared: there, notifications would reach the connections of others.
 
     It removes itself from `watches`, the engine's list, when it is closed.
     """

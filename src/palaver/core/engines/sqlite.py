@@ -127,14 +127,14 @@ class SqliteWriter:
 
     def begin(self, max_wait_seconds: float | None = None) -> None:
         """Take the write lock, waiting for other processes. Raises `SchemaTooNew` after an upgrade."""
-        if max_wait_seconds is not None:
-            self.db.set_busy_handler(make_busy_handler(max_wait_seconds))
-            try:
-                self._begin()
-            finally:
-                self.db.set_busy_handler(make_busy_handler())
-        else:
+        if max_wait_seconds is None:
             self._begin()
+            return
+        self.db.set_busy_handler(make_busy_handler(max_wait_seconds))
+        try:
+            self._begin()
+        finally:
+            self.db.set_busy_handler(make_busy_handler())
 
     def _begin(self) -> None:
         try:
@@ -247,21 +247,18 @@ class SqliteEngine:
     def _open(
         cls, path: Path, lock: FolderLock, *, allow_unfinished_copy: bool, upgrade: Upgrade, is_alone: bool
     ) -> SqliteEngine:
-        try:
-            refuse_unfinished_restore(path.resolve())
-            check_before_use(path, DIALECT)
-            db = connect(path)
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(lock.close)
             try:
+                refuse_unfinished_restore(path.resolve())
+                check_before_use(path, DIALECT)
+                db = connect(path)
+                on_failure.callback(db.close)
                 list_pending = partial(migrate.list_pending, DIALECT, allow_unfinished_copy=allow_unfinished_copy)
                 version = migrate_file(db, SqliteTransaction(db), list_pending, upgrade, is_alone=is_alone)
-            except BaseException:
-                db.close()
-                raise
-        except BaseException as error:
-            lock.close()
-            if isinstance(error, apsw.Error):
+            except apsw.Error as error:
                 raise translate_error(error, path) from error
-            raise
+            on_failure.pop_all()
         return cls(path, db, lock, version)
 
     def run(self, work: Work[T]) -> T:
@@ -305,7 +302,7 @@ class SqliteEngine:
             except apsw.FullError:
                 if not work.frees_space:
                     raise
-                await run_on_thread(self._get_reader_threads(), lambda _: self._make_room(), None)
+                await run_on_thread(self._get_reader_threads(), self._make_room)
                 return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
         except apsw.Error as error:
             raise self._translate_error(error) from error
@@ -357,8 +354,12 @@ class SqliteEngine:
             raise StoreDamaged(str(self._damage), **self._damage.facts)
         self._presence.check()
         self._check_schema()
-        found = [self._reserve.find_problem(), self._find_lock_problem()]
-        return [problem for problem in found if problem is not None]
+        problems = [problem] if (problem := self._reserve.find_problem()) is not None else []
+        since = self._writer.blocked_since
+        if since is not None and time.monotonic() - since >= LONG_LOCK_SECONDS:
+            text = "Another process holds the write lock of the database: messages can't be stored until it ends."
+            problems.append(ReadinessProblem("database_locked", text, is_blocking=True))
+        return problems
 
     def _check_schema(self) -> None:
         """Raise `SchemaTooNew` if a newer version has upgraded the file since; the next write would find out, too."""
@@ -368,13 +369,6 @@ class SqliteEngine:
                 migrate.check_still_usable(DIALECT, list_applied(tx))
 
         self.run(Read(check))
-
-    def _find_lock_problem(self) -> ReadinessProblem | None:
-        since = self._writer.blocked_since
-        if since is None or time.monotonic() - since < LONG_LOCK_SECONDS:
-            return None
-        text = "Another process holds the write lock of the database: messages can't be stored until it ends."
-        return ReadinessProblem("database_locked", text, is_blocking=True)
 
     def maintain(self) -> None:
         self._reserve.keep()

@@ -1,14 +1,6 @@
 """The SQLite file: creates it, opens connections to it, and translates SQLite's errors into the store's own.
 
-What Palaver says about a damaged SQLite file: what is wrong, where the newest backup is, and what to do next.
-
-A lock on the folder of a database: every process that uses a database there shares it, a restore needs it alone.
-
-SQLite's own locks guard a file, and a restore puts another file in its place. A process that had opened the old file
-just before would go on with it, and write its log beside the new one. So all processes lock the folder first.
-
-The system releases the lock when the process ends, however it ends. A file system that cannot lock a folder is used
-without: SQLite's locks still guard the file itself.
+About a damaged file it says what is wrong, where the newest backup is, and what to do next.
 """
 
 from __future__ import annotations
@@ -16,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import inspect
+import itertools
 import os
 import random
 import re
@@ -49,6 +42,29 @@ DATABASE_NAME: Final = "palaver.db"  # inside of a backup, whatever the database
 MANIFEST_NAME: Final = "backup.json"
 _NAME = re.compile(r"palaver-\d{8}-\d{6}(?:-\d+)?")
 
+# At most: only pages that were touched are cached. The system caches the whole file anyway, so larger caches save no
+# measurable time; they only fill for many minutes, and the process grows with them.
+WRITER_CACHE_KIB = 1024
+READER_CACHE_KIB = 512
+LOCK_TIMEOUT_SECONDS = 30.0  # how long to wait for another process's transaction
+WAIT_SECONDS: Final = 5.0  # for a restore that has nearly ended
+_RETRY_SECONDS: Final = 0.05
+
+# SQLite's error → ours.
+_STORE_ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError]], ...]] = (
+    (apsw.ConnectionClosedError, StoreClosed),
+    (apsw.BusyError, StoreBusy),
+    (apsw.LockedError, StoreBusy),
+    (apsw.FullError, StoreFull),
+    (apsw.ReadOnlyError, StoreReadOnly),
+    (apsw.PermissionsError, StoreReadOnly),
+    (apsw.AuthError, StoreReadOnly),
+    (apsw.CorruptError, StoreDamaged),
+    (apsw.NotADBError, StoreDamaged),
+    (apsw.CantOpenError, StoreUnavailable),
+    (apsw.IOError, StoreUnavailable),
+)
+
 
 def format_backup_name(moment: datetime) -> str:
     """Return the name of a backup made at this moment; `moment` is in UTC. Names sort by time."""
@@ -68,13 +84,9 @@ def list_backup_paths(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: path.name, reverse=True)
 
 
-def find_newest_backup(database: Path) -> Path | None:
-    return next(iter(list_backup_paths(get_backup_folder(database))), None)
-
-
 def make_damage_error(database: Path, problem: str) -> StoreDamaged:
     """Build the error for a damaged file. `problem` is a sentence such as "its table event is missing."."""
-    backup = find_newest_backup(database)
+    backup = next(iter(list_backup_paths(get_backup_folder(database))), None)
     lines = [f"The database {database} is damaged: {problem}", "Palaver has not changed the file and does not use it."]
     if backup is not None:
         command = _format_home_command(database, f"restore {shlex.quote(str(backup))}")
@@ -95,28 +107,6 @@ def _format_home_command(database: Path, arguments: str) -> str:
     default = Path(os.environ.get("PALAVER_HOME") or "~/.palaver").expanduser().absolute()
     option = "" if database.parent == default else f"--home {shlex.quote(str(database.parent))} "
     return format_command(option + arguments)
-
-
-# At most: only pages that were touched are cached. The system caches the whole file anyway, so larger caches save no
-# measurable time; they only fill for many minutes, and the process grows with them.
-WRITER_CACHE_KIB = 1024
-READER_CACHE_KIB = 512
-LOCK_TIMEOUT_SECONDS = 30.0  # how long to wait for another process's transaction
-
-# SQLite's error → ours.
-_STORE_ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError]], ...]] = (
-    (apsw.ConnectionClosedError, StoreClosed),
-    (apsw.BusyError, StoreBusy),
-    (apsw.LockedError, StoreBusy),
-    (apsw.FullError, StoreFull),
-    (apsw.ReadOnlyError, StoreReadOnly),
-    (apsw.PermissionsError, StoreReadOnly),
-    (apsw.AuthError, StoreReadOnly),
-    (apsw.CorruptError, StoreDamaged),
-    (apsw.NotADBError, StoreDamaged),
-    (apsw.CantOpenError, StoreUnavailable),
-    (apsw.IOError, StoreUnavailable),
-)
 
 
 def connect(path: Path, *, reader: bool = False) -> apsw.Connection:
@@ -146,14 +136,12 @@ def _use_wal(db: apsw.Connection) -> None:
     busy handler.
     """
     wait = make_busy_handler()
-    attempt = 0
-    while True:
+    for attempt in itertools.count():
         try:
             db.execute("PRAGMA journal_mode = WAL")
         except apsw.BusyError:
             if not wait(attempt):
                 raise
-            attempt += 1
         else:
             return
 
@@ -265,12 +253,15 @@ def is_file_in_use(path: Path) -> bool:
     return False
 
 
-WAIT_SECONDS: Final = 5.0  # for a restore that has nearly ended
-_RETRY_SECONDS: Final = 0.05
-
-
 class FolderLock:
-    """A held lock; `close` releases it."""
+    """A held lock on the folder of a database: all processes that use one there share it, a restore needs it alone.
+
+    SQLite's own locks guard a file, and a restore puts another file in its place. A process that had opened the old
+    file just before would go on with it, and write its log beside the new one. So all processes lock the folder first.
+
+    The system releases the lock when the process ends, however it ends. A file system that cannot lock a folder is used
+    without: SQLite's locks still guard the file itself.
+    """
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor

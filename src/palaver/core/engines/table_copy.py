@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.engines.base import Row, Transaction, fetch_value
+from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.engines.migrate import COPY_MARKER, list_seeded_tables
 
 if TYPE_CHECKING:
@@ -70,15 +71,8 @@ class TableSummary:
 def list_tables(tx: Transaction) -> list[Table]:
     """Return the tables to copy, each after those that it refers to."""
     tables = {table.name: table for table in (_load_tables_sqlite(tx) if tx.name == "sqlite" else _load_tables(tx))}
-    ordered: dict[str, Table] = {}
-    while len(ordered) < len(tables):
-        ready = [
-            table for name, table in sorted(tables.items()) if name not in ordered and table.parents <= ordered.keys()
-        ]
-        if not ready:
-            raise ValueError(f"tables refer to each other in a circle: {sorted(tables.keys() - ordered.keys())}")
-        ordered |= {table.name: table for table in ready}
-    return list(ordered.values())
+    parents = {name: sorted(tables[name].parents) for name in sorted(tables)}  # sorted: the same order on both engines
+    return [tables[name] for name in TopologicalSorter(parents).static_order()]
 
 
 def _load_tables_sqlite(tx: Transaction) -> list[Table]:
@@ -152,12 +146,9 @@ def _select(
 ) -> list[Row]:
     """Select columns, followed by those of the key."""
     key = ", ".join(f'"{column}"' for column in table.key)
-    # Numbers of parameters: the key is $1 …, the limit follows.
-    values = ", ".join(f"${number}" for number in range(1, len(table.key) + 1))
-    where = "" if after is None else f"WHERE ({key}) > ({values})"
-    params = after or ()
-    sql = f'SELECT {", ".join(columns)}, {key} FROM "{table.name}" {where} ORDER BY {key} LIMIT ${len(params) + 1}'
-    return tx.fetch_all(sql, *params, limit)
+    where = "" if after is None else f"WHERE ({key}) > ({build_placeholders(len(table.key), first=2)})"
+    sql = f'SELECT {", ".join(columns)}, {key} FROM "{table.name}" {where} ORDER BY {key} LIMIT $1'
+    return tx.fetch_all(sql, limit, *(after or ()))
 
 
 def get_key(table: Table, row: Row) -> tuple[object, ...]:
@@ -169,10 +160,9 @@ def insert_rows(tx: Transaction, table: Table, rows: Sequence[Row]) -> None:
     """Add rows that `read_rows` has returned, without what refers to the table itself."""
     names = [column for column in table.columns if column not in table.own_references]
     positions = [table.columns.index(column) for column in names]
-    values = ", ".join(f"${number}" for number in range(1, len(names) + 1))
     columns = ", ".join(f'"{column}"' for column in names)
     tx.execute_many(
-        f'INSERT INTO "{table.name}" ({columns}) VALUES ({values})',
+        f'INSERT INTO "{table.name}" ({columns}) VALUES ({build_placeholders(len(names))})',
         [tuple(row[position] for position in positions) for row in rows],
     )
 
@@ -199,15 +189,12 @@ def read_serial(tx: Transaction, table: Table) -> int:
     """Return the greatest number that a table has ever used, also of rows that were deleted since."""
     if tx.name == "sqlite":
         has_counters = tx.fetch_one("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'") is not None
-        row = tx.fetch_one("SELECT seq FROM sqlite_sequence WHERE name = $1", table.name) if has_counters else None
-        used = 0 if row is None else int(row[0])
+        select = "SELECT seq FROM sqlite_sequence WHERE name = $1"
+        used = fetch_number(tx, select, table.name) if has_counters else 0
     else:
-        sequence = tx.fetch_one("SELECT pg_get_serial_sequence($1, $2)", f'"{table.name}"', table.serial)
-        name = None if sequence is None else sequence[0]
-        row = None if name is None else tx.fetch_one(f"SELECT last_value, is_called FROM {name}")
-        used = 0 if row is None or not row[1] else int(row[0])
-    greatest = tx.fetch_one(f'SELECT COALESCE(MAX("{table.serial}"), 0) FROM "{table.name}"')
-    return max(used, 0 if greatest is None else int(greatest[0]))
+        name = fetch_value(tx, "SELECT pg_get_serial_sequence($1, $2)", f'"{table.name}"', table.serial)
+        used = fetch_number(tx, f"SELECT last_value FROM {name} WHERE is_called") if name is not None else 0
+    return max(used, fetch_number(tx, f'SELECT MAX("{table.serial}") FROM "{table.name}"'))
 
 
 def write_serial(tx: Transaction, table: Table, number: int) -> None:
@@ -216,16 +203,10 @@ def write_serial(tx: Transaction, table: Table, number: int) -> None:
         return
     if tx.name == "postgres":
         tx.fetch_one("SELECT setval(pg_get_serial_sequence($1, $2), $3)", f'"{table.name}"', table.serial, number)
-    elif tx.execute("UPDATE sqlite_sequence SET seq = $2 WHERE name = $1", table.name, number) == 0 and _is_counted(
-        tx, table.name
-    ):
-        tx.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)", table.name, number)
-
-
-def _is_counted(tx: Transaction, table: str) -> bool:
-    """Return whether SQLite never gives a number of this table a second time."""
-    row = tx.fetch_one("SELECT sql FROM sqlite_master WHERE name = $1", table)
-    return row is not None and "AUTOINCREMENT" in row[0]
+    elif tx.execute("UPDATE sqlite_sequence SET seq = $2 WHERE name = $1", table.name, number) == 0:
+        created_by: str | None = fetch_value(tx, "SELECT sql FROM sqlite_master WHERE name = $1", table.name)
+        if "AUTOINCREMENT" in (created_by or ""):  # SQLite never gives a number of this table a second time
+            tx.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)", table.name, number)
 
 
 # ---- progress ----------------------------------------------------------------------------------------------
@@ -239,7 +220,7 @@ def find_rows(tx: Transaction, tables: Sequence[Table]) -> str | None:
 
 
 def count_rows(tx: Transaction, table: Table) -> int:
-    return int(fetch_value(tx, f'SELECT COUNT(*) FROM "{table.name}"') or 0)
+    return fetch_number(tx, f'SELECT COUNT(*) FROM "{table.name}"')
 
 
 def is_started(tx: Transaction) -> bool:
