@@ -35,9 +35,9 @@ def run_account(home: Home, status: AccountStatus, *, account: str = "", owner: 
     key, until = (Platform.TELEGRAM, account), now + 45_000_000
 
     def run(tx: Transaction) -> None:
-        fence = platform_accounts.acquire(tx, key, owner or create_lease_owner(), until, now, lambda _owner: False)
-        assert fence is not None
-        assert platform_accounts.renew(tx, fence, until, status)
+        acquired = platform_accounts.acquire(tx, key, owner or create_lease_owner(), until, now, lambda _owner: False)
+        assert acquired is not None
+        assert platform_accounts.renew(tx, acquired[0], until, status)
 
     with home.open_store() as store:
         store.engine.run(Write(run))

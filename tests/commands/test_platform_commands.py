@@ -37,9 +37,9 @@ def chat(open_chat: Callable[[GatewayConfig], Chat]) -> Chat:
     def run(tx: Transaction) -> None:
         for name, status in (("home", live), ("work", refused)):
             key, until = (Platform.TELEGRAM, name), to_micros(now + timedelta(hours=9))
-            fence = platform_accounts.acquire(tx, key, "x/1/1/x", until, to_micros(now), lambda _owner: False)
-            assert fence is not None
-            platform_accounts.renew(tx, fence, until, status)
+            acquired = platform_accounts.acquire(tx, key, "x/1/1/x", until, to_micros(now), lambda _owner: False)
+            assert acquired is not None
+            platform_accounts.renew(tx, acquired[0], until, status)
 
     chat.write(run)
     return chat
@@ -55,9 +55,9 @@ def test_owners_are_told_how_to_link_an_account_and_its_code_is_never_shown_in_a
 
     def run(tx: Transaction) -> None:
         key, until = (Platform.TELEGRAM, "home"), to_micros(now + timedelta(hours=9))
-        fence = platform_accounts.acquire(tx, key, "x/1/1/x", until, to_micros(now), lambda _owner: False)
-        assert fence is not None
-        platform_accounts.renew(tx, fence, until, status)
+        acquired = platform_accounts.acquire(tx, key, "x/1/1/x", until, to_micros(now), lambda _owner: False)
+        assert acquired is not None
+        platform_accounts.renew(tx, acquired[0], until, status)
 
     chat.write(run)
     by_member = chat.run(dm(), "/platforms")

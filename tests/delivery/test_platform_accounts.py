@@ -43,7 +43,8 @@ LIVE = AccountStatus(
 def acquire(store: SessionStore, owner: str, now: int, dead: frozenset[str] = frozenset()) -> Fence | None:
     def run(tx: Transaction) -> Fence | None:
         assert platform_accounts.can_acquire(tx, KEY, now, dead.__contains__) in {True, False}
-        return platform_accounts.acquire(tx, KEY, owner, now + 45, now, dead.__contains__)
+        found = platform_accounts.acquire(tx, KEY, owner, now + 45, now, dead.__contains__)
+        return None if found is None else found[0]
 
     return store.engine.run(Write(run))
 
@@ -66,7 +67,7 @@ def test_a_lease_is_held_by_one_owner_until_it_expires(store: SessionStore) -> N
     with pytest.raises(LeaseLost):
         check(store, first)
     assert not store.engine.run(Write(lambda tx: platform_accounts.renew(tx, first, 999, LIVE)))
-    assert not store.engine.run(Write(lambda tx: platform_accounts.release(tx, first, LIVE)))
+    assert not store.engine.run(Write(lambda tx: platform_accounts.renew(tx, first, None, LIVE)))
     check(store, second)
 
 
@@ -82,7 +83,7 @@ def test_a_lease_of_a_dead_process_is_taken_at_once(store: SessionStore) -> None
 def test_a_lease_that_was_given_back_is_free_and_allows_no_more_writes(store: SessionStore) -> None:
     first = acquire(store, "a", 100)
     assert first is not None
-    assert store.engine.run(Write(lambda tx: platform_accounts.release(tx, first, LIVE)))
+    assert store.engine.run(Write(lambda tx: platform_accounts.renew(tx, first, None, LIVE)))
     with pytest.raises(LeaseLost):
         check(store, first)
     assert acquire(store, "b", 101) is not None
@@ -111,10 +112,10 @@ def test_the_status_comes_back_as_it_was_stored(store: SessionStore) -> None:
 
 
 def test_tests_of_a_connection_are_counted_and_a_renewal_keeps_the_count(store: SessionStore) -> None:
-    def request() -> int | None:
+    def request() -> int:
         return store.engine.run(Write(lambda tx: platform_accounts.request_test(tx, KEY)))
 
-    assert request() is None
+    assert request() == 0
     fence = acquire(store, "a", 100)
     assert fence is not None
     assert (request(), request()) == (1, 2)

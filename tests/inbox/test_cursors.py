@@ -27,11 +27,10 @@ LATER = 10**17
 
 
 def take_account(store: SessionStore, owner: str) -> Fence:
-    def run(tx: object) -> Fence | None:
-        return platform_accounts.acquire(tx, ACCOUNT, owner, LATER, 1, lambda _owner: True)  # type: ignore[arg-type]
-
-    fence = store.engine.run(Write(run))
-    assert fence is not None
+    acquire = Write(lambda tx: platform_accounts.acquire(tx, ACCOUNT, owner, LATER, 1, lambda _owner: True))
+    acquired = store.engine.run(acquire)
+    assert acquired is not None
+    fence, _ = acquired
     return fence
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
-from palaver.core.engines.base import Row, Transaction, fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_number, fetch_value
 from palaver.core.errors import LeaseLost
 from palaver.core.source import Platform
 from palaver.core.text import make_storable
@@ -59,7 +59,7 @@ _IS_ACCOUNT = "platform = $1 AND account = $2"
 _HAS_LEASE = f"{_IS_ACCOUNT} AND lease_no = $3 AND lease_owner IS NOT NULL"
 _STATUS_NAMES = [each.name for each in fields(AccountStatus)]
 _STATUS_COLUMNS = ["state_since" if name == "since" else name for name in _STATUS_NAMES]
-_SET_STATUS = ", ".join(f"{name} = ${number}" for number, name in enumerate(_STATUS_COLUMNS, 4))
+_SET_STATUS = ", ".join(f"{name} = ${number}" for number, name in enumerate(_STATUS_COLUMNS, 5))
 _SELECT = f"""SELECT platform, account, lease_owner, lease_until, test_no, {", ".join(_STATUS_COLUMNS)}
     FROM platform_account"""
 
@@ -83,51 +83,42 @@ def can_acquire(tx: Transaction, key: AccountKey, now: int, is_owner_dead: Calla
 
 def acquire(
     tx: Transaction, key: AccountKey, owner: str, until: int, now: int, is_owner_dead: Callable[[str], bool]
-) -> Fence | None:
-    """Take the lease of an account; None if another process holds it.
+) -> tuple[Fence, AccountStatus] | None:
+    """Take the lease of an account, and return its last status, too; None if another process holds it.
 
     Everything that the previous holder was writing is stored or refused when this returns.
     """
-    platform, account = key
     tx.execute(
         "INSERT INTO platform_account (platform, account, state, state_since) VALUES ($1, $2, 'off', $3)"
         " ON CONFLICT DO NOTHING",
-        str(platform),
-        account,
+        *map(str, key),
         now,
     )
     row = find_account(tx, key, tx.for_update)
     if row is None or row.is_held(now, is_owner_dead):
         return None
-    lease_no = fetch_value(
+    lease_no = fetch_number(
         tx,
         "UPDATE platform_account SET lease_owner = $3, lease_until = $4, lease_no = lease_no + 1"
         f" WHERE {_IS_ACCOUNT} RETURNING lease_no",
-        str(platform),
-        account,
+        *map(str, key),
         owner,
         until,
     )
-    return None if lease_no is None else Fence(platform, account, lease_no)
+    return Fence(*key, lease_no), row.status
 
 
-def renew(tx: Transaction, fence: Fence, until: int, status: AccountStatus) -> bool:
-    """Extend a lease and store the status of its account; False if another process has taken it over."""
+def renew(tx: Transaction, fence: Fence, until: int | None, status: AccountStatus) -> bool:
+    """Extend a lease and store the status of its account; False if another process has taken it over.
+
+    With None the lease is given back: another process can take it at once.
+    """
+    freed = ", lease_owner = NULL" if until is None else ""
     changed = tx.execute(
-        f"UPDATE platform_account SET {_SET_STATUS}, lease_until = ${4 + len(_STATUS_COLUMNS)} WHERE {_HAS_LEASE}",
+        f"UPDATE platform_account SET lease_until = $4{freed}, {_SET_STATUS} WHERE {_HAS_LEASE}",
         *_make_params(fence),
-        *_make_status_params(status),
         until,
-    )
-    return changed > 0
-
-
-def release(tx: Transaction, fence: Fence, status: AccountStatus) -> bool:
-    """Give the lease back, so that another process can take it at once; False if one has taken it over already."""
-    changed = tx.execute(
-        f"UPDATE platform_account SET {_SET_STATUS}, lease_owner = NULL, lease_until = NULL WHERE {_HAS_LEASE}",
-        *_make_params(fence),
-        *_make_status_params(status),
+        *(_to_column(getattr(status, name)) for name in _STATUS_NAMES),
     )
     return changed > 0
 
@@ -139,15 +130,13 @@ def _make_params(fence: Fence) -> tuple[str, str, int]:
 # -- status -------------------------------------------------------------------------------------------------
 
 
-def request_test(tx: Transaction, key: AccountKey) -> int | None:
+def request_test(tx: Transaction, key: AccountKey) -> int:
     """Ask the process that runs an account to test its connection; return the number of the test, which it stores.
 
-    None if the account never ran.
+    0 if the account never ran.
     """
-    test_no: int | None = fetch_value(
-        tx, f"UPDATE platform_account SET test_no = test_no + 1 WHERE {_IS_ACCOUNT} RETURNING test_no", *map(str, key)
-    )
-    return test_no
+    update = f"UPDATE platform_account SET test_no = test_no + 1 WHERE {_IS_ACCOUNT} RETURNING test_no"
+    return fetch_number(tx, update, *map(str, key))
 
 
 def list_accounts(tx: Transaction) -> list[AccountRow]:
@@ -221,11 +210,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "last_message_at": from_micros,
     "last_test": partial(_read_json, ConnectionTest, "finished_at", "error"),
 }
-
-
-def _make_status_params(status: AccountStatus) -> list[Any]:
-    """Return the values of `_STATUS_COLUMNS`."""
-    return [_to_column(getattr(status, name)) for name in _STATUS_NAMES]
 
 
 def _to_column(value: object) -> Any:

@@ -4,14 +4,16 @@ Conversations, open turns, deliveries on their way, the home channel, jobs, acce
 under the new id. Ids of messages usually do not: in the new chat the platform counts them from the beginning, so an old
 id would name another message there. Doing it twice changes nothing.
 
-The columns that hold a chat are listed first: by its id, by an address, by a source, or by the key of its lane.
+These tables hold a chat: by its id, `chat_access`, `group_message` and `inbound_message`; by an address, `turn`,
+`delivery`, `preview` and `dead_target`; by the key of its lane or by a source, `lane`, `lane_move`, `session`,
+`home_channel`, the identities of people, and `job` in its origin, its targets and a proposed change of them.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import InvalidInput
@@ -29,36 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class _ChatIdColumn(NamedTuple):
-    """A column with the id of a chat, in a table that has the platform and the account beside it."""
-
-    table: str
-    column: str
-    cleared: str | None = None  # a column with an id that the new chat does not have
-    # A row stays behind if the new chat has one with the same values in these columns; None: it has no such limit.
-    unique_with: tuple[str, ...] | None = None
-    deletes_rest: bool = False  # of rows that stay behind
-
-
-_CHAT_IDS = (
-    _ChatIdColumn("chat_access", "chat_id", unique_with=(), deletes_rest=True),
-    _ChatIdColumn("group_message", "chat_id", cleared="message_id"),
-)
-_CHAT_IDS_OF_RECEIPTS = _ChatIdColumn("inbound_message", "chat", unique_with=("sender", "message_id"))
-_FORGOTTEN_ADDRESSES = (
-    "preview",  # a growing message that stays behind in the old chat
-    "dead_target",  # the platform has just said where the chat is, so it can be reached there
-)
-# Others, each with a rule of its own: `turn.address` and `delivery.address` while they are open, `lane.key` and
-# `lane.source`, `lane_move.lane_key`, `session.key` and `session.source`, `home_channel.source`, the chat of a person's
-# direct messages, and of a job its origin, its targets and a proposed change of them.
-
 _AFTER_COLON = ";"  # the character after ":": what begins with `key:` is less than `key;`
 # A range of an index: the key itself, and every key that continues it with a colon.
 _IS_KEY = "(key = $1 OR (key >= $1 || ':' AND key < $1 || ';'))"
 _IS_ADDRESS = "(address = $1 OR (address >= $1 || ':' AND address < $1 || ';'))"
 _HAS_ADDRESS = "(address = $1 OR substr(address, 1, length($1) + 1) = $1 || ':')"  # for columns without such an index
 _NEW_ADDRESS = "$2 || substr(address, length($1) + 1)"
+_IS_ACCOUNT = "platform = $1 AND account = $2"
 
 
 def move_chat(
@@ -82,9 +61,10 @@ def move_chat(
     old_address = str(Address(Platform(platform), old_chat_id, account=account))
     new_address = str(Address(Platform(platform), new_chat_id, account=account))
     tx.lock_name(f"chat:{old_address}")
+    old_chat = (platform, account, old_chat_id)
     moved = 0
     for old_key, new_key in _list_key_pairs(tx, platform, account, old_chat_id, new_chat_id):
-        moved += _move_jobs(tx, old_key, (platform, account, old_chat_id), new_chat_id)
+        moved += _move_jobs(tx, old_key, old_chat, new_chat_id)
         moved += _move_sessions(tx, old_key, new_key, new_chat_id)
         moved += _move_lanes(tx, old_key, new_key, new_chat_id, now)
     moved += _move_deliveries(tx, old_address, new_address, now)
@@ -94,10 +74,10 @@ def move_chat(
         old_address,
         new_address,
     )
-    for column in (*_CHAT_IDS, *([_CHAT_IDS_OF_RECEIPTS] if keeps_message_ids else [])):
-        moved += _move_chat_id(tx, column, (platform, account, old_chat_id), new_chat_id)
+    moved += _move_chat_ids(tx, old_chat, new_chat_id, keeps_message_ids=keeps_message_ids)
     moved += _move_home_channel(tx, platform, account, old_chat_id, new_chat_id)
-    for table in _FORGOTTEN_ADDRESSES:
+    # A growing message stays behind; the platform has just said where the chat is, so it can be reached there.
+    for table in ("preview", "dead_target"):
         moved += tx.execute(f"DELETE FROM {table} WHERE {_IS_ADDRESS}", old_address)
     return moved > 0
 
@@ -257,20 +237,28 @@ def _move_deliveries(tx: Transaction, old_address: str, new_address: str, now: i
 # -- access and messages of the group -----------------------------------------------------------------------
 
 
-def _move_chat_id(tx: Transaction, place: _ChatIdColumn, old_chat: tuple[str, str, str], new_chat_id: str) -> int:
-    table, column = place.table, place.column
-    is_chat = f"platform = $1 AND account = $2 AND {column} = $3"
-    changes = f"{column} = $4" + (f", {place.cleared} = NULL" if place.cleared else "")
-    is_free = ""
-    if place.unique_with is not None:
-        is_same = "".join(f" AND n.{name} = {table}.{name}" for name in place.unique_with)
-        is_free = (
-            f" AND NOT EXISTS (SELECT 1 FROM {table} n WHERE n.platform = $1 AND n.account = $2"
-            f" AND n.{column} = $4{is_same})"
+def _move_chat_ids(
+    tx: Transaction, old_chat: tuple[str, str, str], new_chat_id: str, *, keeps_message_ids: bool
+) -> int:
+    """Move what is stored by the id of the chat. Where the new chat has the same already, its own stays."""
+    if not tx.fetch_one(f"SELECT 1 FROM chat_access WHERE {_IS_ACCOUNT} AND chat_id = $3", *old_chat[:2], new_chat_id):
+        allow = f"UPDATE chat_access SET chat_id = $4 WHERE {_IS_ACCOUNT} AND chat_id = $3"
+        moved = tx.execute(allow, *old_chat, new_chat_id)
+    else:
+        moved = tx.execute(f"DELETE FROM chat_access WHERE {_IS_ACCOUNT} AND chat_id = $3", *old_chat)
+    moved += tx.execute(
+        f"UPDATE group_message SET chat_id = $4, message_id = NULL WHERE {_IS_ACCOUNT} AND chat_id = $3",
+        *old_chat,
+        new_chat_id,
+    )
+    if keeps_message_ids:
+        moved += tx.execute(
+            f"UPDATE inbound_message SET chat = $4 WHERE {_IS_ACCOUNT} AND chat = $3 AND NOT EXISTS ("
+            "SELECT 1 FROM inbound_message n WHERE n.platform = $1 AND n.account = $2 AND n.chat = $4"
+            " AND n.sender = inbound_message.sender AND n.message_id = inbound_message.message_id)",
+            *old_chat,
+            new_chat_id,
         )
-    moved = tx.execute(f"UPDATE {table} SET {changes} WHERE {is_chat}{is_free}", *old_chat, new_chat_id)
-    if place.deletes_rest:
-        moved += tx.execute(f"DELETE FROM {table} WHERE {is_chat}", *old_chat)
     return moved
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from palaver.core.source import Platform
     from palaver.delivery.adapter import Adapter
     from palaver.delivery.model import Capabilities
-    from palaver.delivery.table import DeliveryLease
+    from palaver.delivery.table import DeliveryLease, SentPart
     from palaver.live.feed import Feed
     from palaver.media.attachments import Attachments
     from palaver.sessions.store import SessionStore
@@ -189,26 +189,25 @@ class Outbox:
             return True
         now = self._now()
 
-        def fail(tx: Transaction) -> bool:
+        def find_taken(tx: Transaction) -> SentPart | bool:
+            """Return the part; True if there is nothing to record, False while it is being sent."""
             found = deliveries.find_part(tx, account, *part_key)
-            if found is None or not found.was_taken:
+            if found is None or found.state not in {DeliveryState.SENDING, DeliveryState.SENT, DeliveryState.UNCERTAIN}:
                 return True
-            if found.state is DeliveryState.SENDING:
-                return False
+            return False if found.state is DeliveryState.SENDING else found
+
+        def fail(tx: Transaction) -> bool:
+            found = find_taken(tx)
+            if isinstance(found, bool):
+                return found
             deliveries.fail_part(tx, found.delivery_no, part_key[1], error.text, now)
             if isinstance(error, TargetUnreachable):
                 deliveries.mark_target_dead(tx, found.address, error.text, now)
             return True
 
         def try_without_write(tx: Transaction) -> bool | None:
-            found = deliveries.find_part(tx, account, *part_key)
-            return (
-                True
-                if found is None or not found.was_taken
-                else False
-                if found.state is DeliveryState.SENDING
-                else None
-            )
+            found = find_taken(tx)
+            return found if isinstance(found, bool) else None
 
         is_recorded = await self._engine.arun(Write(fail, read_first=try_without_write))
         log.warning("delivery_failed_later", extra={"key": key, "error": str(error), "recorded": is_recorded})

@@ -15,7 +15,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import DeliveryError, PalaverError, SendRejected, SendRetryable, SendUncertain, StoreError
 from palaver.core.ids import PersonId
-from palaver.core.tasks import cancel_tasks, wait_for_event
+from palaver.core.tasks import cancel_tasks, run_together, wait_for_event
 from palaver.core.texts import chat_language, say, translate
 from palaver.delivery import previews_table as previews
 from palaver.delivery.adapter import Adapter, OutgoingMessage
@@ -221,25 +221,17 @@ class PreviewStream:
                         self._draft.extend(item.pieces)
                         self._draft_changed.set()
 
-    async def _wait_for_draft(self) -> None:
-        """Wait until there is more to show, or the turn has ended."""
-        timeout = DRAFT_REFRESH_SECONDS if self._uses_native_stream else None
-        waiting = [asyncio.create_task(event.wait()) for event in (self._draft_changed, self._stopped)]
-        try:
-            await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
-
     # -- the growing message -------------------------------------------------------------------------------
 
     async def _grow(self) -> None:
         """Show the newest text at the platform's pace, until the turn has ended or the platform refuses."""
         if await wait_for_event(self._stopped, PREVIEW_DELAY_SECONDS):
             return
+        chat_id = self.turn.address.chat_id
         while True:
-            await self._wait_for_draft()
-            chat_id = self.turn.address.chat_id
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAFT_REFRESH_SECONDS if self._uses_native_stream else None):
+                    await run_together(self._draft_changed.wait(), self._stopped.wait())
             while wait := self._pacer.compute_edit_wait(chat_id):
                 if await wait_for_event(self._stopped, wait):
                     return

@@ -85,22 +85,16 @@ class Previews:
         """Stop all growing messages where they are: the process that runs the account next goes on with them."""
         await self._loop.stop()
         await asyncio.gather(*(self._end_stream(turn_no) for turn_no in list(self._streams)))
-        await self._release_previews()
-        await self._reaction_removals.end(END_SECONDS)
-        await cancel_tasks(self._removals.values())
-
-    async def _release_previews(self) -> None:
-        def find_none(tx: Transaction) -> bool | None:
-            return None if previews.has_owner(tx, self._owner) else False
-
-        def release(tx: Transaction) -> bool:
-            previews.release_previews(tx, self._owner)
-            return True
-
+        release = Write(
+            lambda tx: previews.release_previews(tx, self._owner),
+            read_first=lambda tx: None if previews.has_owner(tx, self._owner) else 0,
+        )
         try:
-            await self._engine.arun(Write(release, read_first=find_none))
+            await self._engine.arun(release)
         except StoreError as error:  # the next process sends the answers as messages of their own
             log.warning("previews_not_released", extra={"error": str(error)})
+        await self._reaction_removals.end(END_SECONDS)
+        await cancel_tasks(self._removals.values())
 
     async def end_growth(self, turn_no: int) -> None:
         """Stop the growing message of a turn whose answer is about to be sent, and wait until nothing is on its way."""

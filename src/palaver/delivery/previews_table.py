@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.columns import Columns
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.ids import SessionId, TurnId
 from palaver.core.text import make_storable
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
@@ -23,7 +24,6 @@ from palaver.sessions.turn import TurnState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from palaver.core.engines.base import Transaction
     from palaver.sessions.delivery import AccountKey
 
 
@@ -115,21 +115,19 @@ def claim_preview(tx: Transaction, turn_no: int, owner: str, is_owner_dead: Call
     return replace(preview, owner=owner)
 
 
-def release_previews(tx: Transaction, owner: str) -> None:
+def release_previews(tx: Transaction, owner: str) -> int:
     """Let other processes edit the previews of a process that no longer edits them."""
-    tx.execute("UPDATE preview SET owner = NULL WHERE owner = $1", owner)
+    return tx.execute("UPDATE preview SET owner = NULL WHERE owner = $1", owner)
 
 
 def has_owner(tx: Transaction, owner: str) -> bool:
-    """Return whether a process owns a preview."""
     return tx.fetch_one("SELECT 1 FROM preview WHERE owner = $1 LIMIT 1", owner) is not None
 
 
 def restore_preview(tx: Transaction, turn_no: int, address: Address, message_id: str, now: int) -> None:
     """Store that a message is a preview again: the platform has refused to replace it by the answer."""
-    row = tx.fetch_one("SELECT id FROM turn WHERE no = $1", turn_no)
-    if row is not None:
-        (turn_id,) = row
+    turn_id: str | None = fetch_value(tx, "SELECT id FROM turn WHERE no = $1", turn_no)
+    if turn_id is not None:
         _insert(tx, turn_no, format_preview_key(turn_id), address, message_id, now)
 
 
@@ -184,14 +182,8 @@ def _is_stray(tx: Transaction, turn_no: int, key: str, message_id: str) -> bool:
 
 def has_unknown_id(tx: Transaction, key: str, account: AccountKey) -> bool:
     """Return whether there is a preview with this key of which it is unknown whether it has arrived."""
-    return (
-        tx.fetch_one(
-            "SELECT 1 FROM preview WHERE platform = $1 AND account = $2 AND key = $3 AND message_id IS NULL",
-            *map(str, account),
-            key,
-        )
-        is not None
-    )
+    select = "SELECT 1 FROM preview WHERE platform = $1 AND account = $2 AND key = $3 AND message_id IS NULL"
+    return tx.fetch_one(select, *map(str, account), key) is not None
 
 
 def delete_preview(tx: Transaction, no: int) -> None:

@@ -166,9 +166,7 @@ class DeliverySender:
         claimed = await self._claim_preview()
         if claimed is None or claimed.message_id is not None:
             return claimed
-        if self._pacer.compute_wait(self._chat_id):
-            await self._wait_for_pace()
-        self._pacer.take(self._chat_id)
+        await self._wait_for_pace()
         message = OutgoingMessage(
             key=preview.key,
             address=self._delivery.address,

@@ -138,11 +138,6 @@ class SentPart(NamedTuple):
     state: DeliveryState
     is_unconfirmed: bool  # it may have arrived, and it is not known that it has
 
-    @property
-    def was_taken(self) -> bool:
-        """Return whether the platform may have taken it; also while it is being sent."""
-        return self.state in {DeliveryState.SENDING, DeliveryState.SENT, DeliveryState.UNCERTAIN}
-
 
 def find_part(tx: Transaction, account: AccountKey, delivery_id: str, part_no: int) -> SentPart | None:
     row = tx.fetch_one(

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
 
 
-LEASE_SECONDS = 45.0
+QUIET_SECONDS = 60.0  # without a message, after which the next one is shown at once
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -43,12 +45,12 @@ class AccountLease:
     """The right to run an account, and what was known about it when it was taken."""
 
     fence: Fence
-    status: AccountStatus | None
+    status: AccountStatus
     renewed_at: float  # by the monotonic clock
 
 
 class AccountLeases:
-    def __init__(self, store: SessionStore, lease_seconds: float = LEASE_SECONDS) -> None:
+    def __init__(self, store: SessionStore, lease_seconds: float = 45.0) -> None:
         self._store = store
         self._lease_seconds = lease_seconds
         self._owner = create_lease_owner()
@@ -59,12 +61,8 @@ class AccountLeases:
         now = to_micros(self._store.clock.now())
         until = now + round(self._lease_seconds * 1e6)
 
-        def acquire(tx: Transaction) -> tuple[Fence, AccountStatus | None] | bool:
-            fence = platform_accounts.acquire(tx, key, self._owner, until, now, is_owner_dead)
-            if fence is None:
-                return False
-            row = platform_accounts.find_account(tx, key)
-            return fence, row.status if row is not None else None
+        def acquire(tx: Transaction) -> tuple[Fence, AccountStatus] | bool:
+            return platform_accounts.acquire(tx, key, self._owner, until, now, is_owner_dead) or False
 
         def try_without_write(tx: Transaction) -> bool | None:
             return None if platform_accounts.can_acquire(tx, key, now, is_owner_dead) else False
@@ -83,16 +81,11 @@ class AccountLeases:
     async def release(self, lease: AccountLease, status: AccountStatus) -> None:
         """Give a lease back after the adapter was closed; the account is off then. No error if it was lost before."""
         off = replace(status, state=AccountState.OFF, since=self._store.clock.now())
-        await self._store.engine.arun(Write(lambda tx: platform_accounts.release(tx, lease.fence, off)))
+        await self._store.engine.arun(Write(lambda tx: platform_accounts.renew(tx, lease.fence, None, off)))
 
     def is_expired(self, lease: AccountLease) -> bool:
         """Return whether another process may have taken the account over: the lease was not renewed in time."""
         return time.monotonic() - lease.renewed_at >= self._lease_seconds
-
-
-log = logging.getLogger(__name__)
-
-QUIET_SECONDS = 60.0  # without a message, after which the next one is shown at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +220,7 @@ class AccountRunner:
 
     async def _run_with_lease(self, lease: AccountLease) -> None:
         """Keep the account connected while the lease is held, and give the lease back at the end."""
-        known = lease.status or self.status
-        self.status = replace(known, state=AccountState.CONNECTING, since=self._clock.now())
+        self.status = replace(lease.status, state=AccountState.CONNECTING, since=self._clock.now())
         self._pending_test = None
         connecting = asyncio.create_task(self._keep_connected(lease.fence), name=self._name_task("connection"))
         renewing = asyncio.create_task(self._keep_lease(lease), name=self._name_task("lease"))

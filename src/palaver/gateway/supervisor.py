@@ -42,6 +42,8 @@ EXPIRY_SECONDS = 15.0  # a killed process writes nothing: while something is con
 IDLE_SECONDS = 600.0
 WEBHOOK_SECONDS = 30.0  # for one request
 STOP_SECONDS = 30.0  # for closing all accounts, which happens at once
+POLL_SECONDS = 0.2  # between two looks at the outcome of a test, while a caller waits for it
+OWN_LEASE_SECONDS = 180.0  # longer than `probe_without_server` can take
 
 log = logging.getLogger(__name__)
 
@@ -207,32 +209,30 @@ class Supervisor:
             raise AccountNotConnected from error
 
     def _find_link(self, platform: str, account: str) -> ConnectionLink:
-        key = next((key for key in self._runners if key == (platform, account)), None)
-        if key is None:
+        runner = next((runner for key, runner in self._runners.items() if key == (platform, account)), None)
+        if runner is None:
             raise NotFound
-        link = self._runners[key].link
-        if link is None:
+        if (link := runner.link) is None:
             raise AccountNotConnected
         if not link.adapter.max_webhook_bytes:
             raise NotFound
         return link
 
 
-# Tests the connection of an account when an owner asks for it, and says how it went.
-#
-# Usually another process runs the account. The request is a number in its row: the process that runs it notices the
-# number within a second or two, tests, and stores the outcome (`AccountRunner.start_test`).
-
-POLL_SECONDS = 0.2  # between two looks at the outcome, while a caller waits for it
-OWN_LEASE_SECONDS = 180.0  # longer than `probe_without_server` can take
-
-
 async def run_connection_test(store: SessionStore, key: AccountKey, *, wait_seconds: float) -> AccountStatus:
     """Let the process that runs an account test its connection; return its status, whose `last_test` is the outcome.
 
     An account that is not connected is connected now. Raises AccountNotRunning if no process runs it.
+
+    Usually that is another process. The request is a number in the account's row: the process that runs it notices the
+    number within a second or two, tests, and stores the outcome (`AccountRunner.start_test`).
     """
-    number = await store.engine.arun(Write(lambda tx: _request_test(tx, store, key)))
+
+    def request_test(tx: Transaction) -> int:
+        _find_running(tx, store, key)
+        return platform_accounts.request_test(tx, key)
+
+    number = await store.engine.arun(Write(request_test))
     deadline = time.monotonic() + wait_seconds
     while True:
         status = await store.engine.arun(Read(lambda tx: _find_running(tx, store, key).status, is_quick=True))
@@ -257,8 +257,7 @@ async def probe_without_server(store: SessionStore, account: ConfiguredAccount) 
     lease = await leases.try_acquire(account.key)
     if lease is None:
         raise AccountNotRunning("A server has just started to run this account. Try again.")
-    status = lease.status or AccountStatus(state=AccountState.OFF, since=store.clock.now())
-    state, error = AccountState.OFF, None
+    status, state, error = lease.status, AccountState.OFF, None
     started_at = time.monotonic()
     try:
         info = await _probe(account)
@@ -291,13 +290,6 @@ async def _probe(account: ConfiguredAccount) -> AccountInfo:
 def load_running_status(store: SessionStore, key: AccountKey) -> AccountStatus:
     """Return the status of an account that a process runs. Raises AccountNotRunning."""
     return store.engine.run(Read(lambda tx: _find_running(tx, store, key).status))
-
-
-def _request_test(tx: Transaction, store: SessionStore, key: AccountKey) -> int:
-    _find_running(tx, store, key)
-    number = platform_accounts.request_test(tx, key)
-    assert number is not None  # noqa: S101  (its row was just read)
-    return number
 
 
 def _find_running(tx: Transaction, store: SessionStore, key: AccountKey) -> AccountRow:
