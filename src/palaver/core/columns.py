@@ -1,14 +1,14 @@
 """The columns of a table, derived from the fields of the value that its rows hold.
 
-A field's type says how it is stored: a time as microseconds since 1970, a list or an object as JSON, an enum as its
-value. So a new column is a new field of the value: selecting, reading, writing and exporting it follow.
+A field's type says how it is stored: a time as microseconds since 1970, a list, an object or a dataclass as JSON, an
+enum as its value. So a new column is a new field of the value: selecting, reading, writing and exporting it follow.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -97,6 +97,10 @@ class Columns(Generic[T]):
         compiled: Callable[..., T] = eval(source, used)  # noqa: S307  (the names of the fields of a class)
         return compiled
 
+    def encode_value(self, value: T) -> dict[str, object]:
+        """Return all fields of a value as they are stored."""
+        return self.encode({column.name: getattr(value, column.name) for column in self.columns})
+
     def encode(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return fields as they are stored; raises KeyError for the name of a field that is no column."""
         encoded = {}
@@ -147,6 +151,7 @@ _CODECS: dict[Any, _Codec] = {
     int: ("number", None, None),
     bool: ("number", int, bool),
     datetime: ("time", to_micros, from_micros),
+    float: ("number", None, None),
     tuple: ("json", lambda value: encode_json(list(value)), lambda text: tuple(json.loads(text))),
     Mapping: ("json", lambda value: encode_json(dict(value)), json.loads),
     Platform: ("text", str, lru_cache(Platform)),
@@ -154,6 +159,11 @@ _CODECS: dict[Any, _Codec] = {
 }
 _TRANSLATABLE_CODECS: dict[Any, _Codec] = {
     str: ("translatable", lambda text: make_storable(store_text(text)), load_text),
+    tuple: (
+        "json",
+        lambda texts: encode_json([store_text(text) for text in texts]) if texts else None,
+        lambda column: tuple(map(load_text, json.loads(column))),
+    ),
     Mapping: (
         "json",
         lambda texts: encode_json({name: store_text(text) for name, text in texts.items()}),
@@ -173,4 +183,11 @@ def _find_codec(held: Any) -> _Codec:
         return "text", str, held.from_text
     if issubclass(held, StrEnum):
         return "text", str, {str(member): member for member in held}.__getitem__
+    if isinstance(held, type) and is_dataclass(held):
+        inner = Columns(held)
+        return (
+            "json",
+            lambda value: encode_json(inner.encode_value(value)),
+            lambda text: inner.decode([json.loads(text).get(column.name) for column in inner.columns]),
+        )
     raise TypeError(f"a column can't hold {held!r}")

@@ -7,23 +7,19 @@ has taken the account over, so that a process which was paused for a while canno
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, fields
-from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from palaver.core.clock import from_micros, from_micros_or_none, to_micros
+from palaver.core.columns import Columns
 from palaver.core.engines.base import Row, Transaction, fetch_number, fetch_value
 from palaver.core.errors import LeaseLost
-from palaver.core.source import Platform
 from palaver.core.text import make_storable
-from palaver.core.texts import load_text, store_text
-from palaver.delivery.model import AccountState, AccountStatus, ConnectionTest, LinkingPrompt
+from palaver.delivery.model import AccountStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from palaver.core.source import Platform
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.inbound import Cursor
 
@@ -57,11 +53,11 @@ class AccountRow:
 
 _IS_ACCOUNT = "platform = $1 AND account = $2"
 _HAS_LEASE = f"{_IS_ACCOUNT} AND lease_no = $3 AND lease_owner IS NOT NULL"
-_STATUS_NAMES = [each.name for each in fields(AccountStatus)]
-_STATUS_COLUMNS = ["state_since" if name == "since" else name for name in _STATUS_NAMES]
+_ROW = Columns(AccountRow, without=("status",))
+_STATUS = Columns(AccountStatus, since="state_since")
+_STATUS_COLUMNS = ["state_since" if column.name == "since" else column.name for column in _STATUS.columns]
 _SET_STATUS = ", ".join(f"{name} = ${number}" for number, name in enumerate(_STATUS_COLUMNS, 5))
-_SELECT = f"""SELECT platform, account, lease_owner, lease_until, test_no, {", ".join(_STATUS_COLUMNS)}
-    FROM platform_account"""
+_SELECT = f"SELECT {_ROW.format_select()}, {_STATUS.format_select()} FROM platform_account"
 
 
 # -- leases -------------------------------------------------------------------------------------------------
@@ -118,7 +114,7 @@ def renew(tx: Transaction, fence: Fence, until: int | None, status: AccountStatu
         f"UPDATE platform_account SET lease_until = $4{freed}, {_SET_STATUS} WHERE {_HAS_LEASE}",
         *_make_params(fence),
         until,
-        *(_to_column(getattr(status, name)) for name in _STATUS_NAMES),
+        *_STATUS.encode_value(status).values(),
     )
     return changed > 0
 
@@ -150,6 +146,10 @@ def find_account(tx: Transaction, key: AccountKey, lock: str = "") -> AccountRow
     return None if row is None else _account_from_row(row)
 
 
+def _account_from_row(row: Row) -> AccountRow:
+    return _ROW.decode(row, status=_STATUS.decode(row[len(_ROW) :]))
+
+
 # -- how far each account has read --------------------------------------------------------------------------
 
 
@@ -168,57 +168,4 @@ def load(tx: Transaction, account: AccountKey, name: str = "") -> str | None:
     """Return the cursor that was saved last; None if there is none."""
     select = "SELECT value FROM platform_cursor WHERE platform = $1 AND account = $2 AND name = $3"
     value: str | None = fetch_value(tx, select, *map(str, account), name)
-    return value
-
-
-# -- rows ---------------------------------------------------------------------------------------------------
-
-
-def _account_from_row(row: Row) -> AccountRow:
-    platform, account, lease_owner, lease_until, test_no, *columns = row
-    found = {name: column for name, column in zip(_STATUS_NAMES, columns, strict=True) if column is not None}
-    return AccountRow(
-        platform=Platform(platform),
-        account=account,
-        status=AccountStatus(**{name: _READERS.get(name, str)(column) for name, column in found.items()}),
-        lease_owner=lease_owner,
-        lease_until=lease_until,
-        test_no=test_no,
-    )
-
-
-def _read_texts(column: str) -> tuple[str, ...]:
-    return tuple(map(load_text, json.loads(column)))
-
-
-def _read_json(kind: type[Any], time_name: str, text_name: str, column: str) -> Any:
-    """Return what `_to_column` has made JSON of; one of its fields is a time, and one a text that may be missing."""
-    found = json.loads(column)
-    text = None if found[text_name] is None else load_text(found[text_name])
-    return kind(**{**found, text_name: text, time_name: from_micros_or_none(found[time_name])})
-
-
-# What reads the columns of a status that are no plain text.
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "state": AccountState,
-    "since": from_micros,
-    "warnings": _read_texts,
-    "details": _read_texts,
-    "linking": partial(_read_json, LinkingPrompt, "expires_at", "instructions"),
-    "error": load_text,
-    "error_at": from_micros,
-    "last_message_at": from_micros,
-    "last_test": partial(_read_json, ConnectionTest, "finished_at", "error"),
-}
-
-
-def _to_column(value: object) -> Any:
-    if isinstance(value, datetime):
-        return to_micros(value)
-    if isinstance(value, str):
-        return make_storable(store_text(value))
-    if isinstance(value, tuple):
-        return json.dumps([make_storable(store_text(text)) for text in value]) if value else None
-    if isinstance(value, LinkingPrompt | ConnectionTest):
-        return json.dumps({each.name: _to_column(getattr(value, each.name)) for each in fields(value)})
     return value

@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from palaver.core.columns import TRANSLATABLE
 from palaver.core.texts import say
 
 if TYPE_CHECKING:
@@ -105,10 +106,10 @@ STATE_LABELS = {
 class LinkingPrompt:
     """The steps with which an owner links their phone with an account here. Only owners see them."""
 
-    instructions: str  # in words: which app, which menu
+    instructions: str = field(metadata=TRANSLATABLE)  # in words: which app, which menu
     # Everyone who knows them can link a phone of their own: no log line shows them.
-    qr_text: str | None = field(default=None, repr=False)  # the content of a QR code to scan
-    code: str | None = field(default=None, repr=False)  # a code to type instead
+    qr_text: str | None = field(default=None, repr=False, metadata=TRANSLATABLE)  # the content of a QR code to scan
+    code: str | None = field(default=None, repr=False, metadata=TRANSLATABLE)  # a code to type instead
     expires_at: datetime | None = None  # a new one is shown then
 
 
@@ -119,19 +120,20 @@ class ConnectionTest:
     number: int  # of the request: the tests of an account are counted
     finished_at: datetime
     seconds: float  # from the moment when the process that runs the account noticed the request
-    error: str | None = None  # in words; None: it works, or waits to be linked
+    error: str | None = field(default=None, metadata=TRANSLATABLE)  # in words; None: it works, or waits to be linked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountStatus:
     state: AccountState
     since: datetime  # when it came into this state
-    name: str | None = None  # as people see it on the platform
-    user_id: str | None = None  # its own id there
-    warnings: tuple[str, ...] = ()  # what is missing, in words
-    details: tuple[str, ...] = ()  # what an operator may want to know, such as the version of a program that it uses
+    name: str | None = field(default=None, metadata=TRANSLATABLE)  # as people see it on the platform
+    user_id: str | None = field(default=None, metadata=TRANSLATABLE)  # its own id there
+    warnings: tuple[str, ...] = field(default=(), metadata=TRANSLATABLE)  # what is missing, in words
+    # What an operator may want to know, such as the version of a program that it uses.
+    details: tuple[str, ...] = field(default=(), metadata=TRANSLATABLE)
     linking: LinkingPrompt | None = None  # while it waits to be linked
-    error: str | None = None  # the last one, in words
+    error: str | None = field(default=None, metadata=TRANSLATABLE)  # the last one, in words
     error_at: datetime | None = None
     last_message_at: datetime | None = None  # received
     last_test: ConnectionTest | None = None

@@ -122,10 +122,8 @@ def _list_candidates(tx: Transaction, rules: SendingRules) -> Iterable[Reachable
         yield _make_chat(rules.only_chat)
     if rules.is_guest:
         return
-    homes = load_home_channels(tx, rules.config)
-    sources = home_channels.load_chosen(tx)
-    for platform, home in homes.items():
-        yield _resolve_home(tx, rules, home, sources.get(platform))
+    for home in _load_homes(tx, rules).values():
+        yield _resolve_home(tx, rules, home)
     if rules.only_chat is not None:
         return
     agent, person_id = rules.config.agent, rules.principal.person_id
@@ -259,27 +257,25 @@ def _resolve_origin(tx: Transaction, rules: SendingRules) -> ReachableChat:
 
 def _resolve_platform(tx: Transaction, rules: SendingRules, target: DeliveryTarget, text: str) -> ReachableChat:
     """Return the home channel of a platform."""
-    home = None if rules.is_guest else load_home_channels(tx, rules.config).get(target.platform)
+    home = _load_homes(tx, rules).get(target.platform)
     if home is None or (target.account and target.account != home.account):
         raise _build_error(
             tx, rules, text, say("chat.no_home", "has no home channel. An owner chooses it with /sethome in a chat")
         )
-    chosen = home_channels.load_chosen(tx).get(target.platform)
-    return replace(_resolve_home(tx, rules, home, chosen), target=str(target.platform))
+    return replace(_resolve_home(tx, rules, home), target=str(target.platform))
 
 
-def _resolve_home(
-    tx: Transaction, rules: SendingRules, home: HomeChannel, chosen: SessionSource | None
-) -> ReachableChat:
+def _load_homes(tx: Transaction, rules: SendingRules) -> Mapping[Platform, HomeChannel]:
+    return {} if rules.is_guest else load_home_channels(tx, rules.config)
+
+
+def _resolve_home(tx: Transaction, rules: SendingRules, home: HomeChannel) -> ReachableChat:
     """Return the chat of a home channel, as an owner wrote there or as people have written there since."""
-    if chosen is not None:
-        return replace(_make_chat(chosen), name=home.name)
     target = make_target(home)
-    lanes = chat_lanes.list_lanes_in_chat(tx, rules.config.agent, _get_chat(target), None)
-    known = _choose_lane(lanes, target)
-    if known is not None:
-        return replace(_make_chat(known), name=home.name)
-    return _make_unknown_chat(target, home.name)
+    known = home_channels.load_chosen(tx).get(home.platform) or _choose_lane(
+        chat_lanes.list_lanes_in_chat(tx, rules.config.agent, _get_chat(target), None), target
+    )
+    return _make_unknown_chat(target, home.name) if known is None else replace(_make_chat(known), name=home.name)
 
 
 def _find_chat(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
@@ -288,8 +284,8 @@ def _find_chat(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> 
     if rules.only_chat is not None:
         return _find_in_shared_place(tx, rules, rules.only_chat, target)
     for source in _list_own_dms(tx, rules):
-        if _get_chat(make_target(source)) == _get_chat(target):
-            return _make_chat(replace(source, thread_id=target.thread_id))
+        if (chat := _match_chat(source, target)) is not None:
+            return chat
     if rules.is_guest:
         return None
     return (
@@ -311,28 +307,25 @@ def _find_where_written(tx: Transaction, rules: SendingRules, target: DeliveryTa
 
 
 def _find_home(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
-    home = None if rules.is_guest else load_home_channels(tx, rules.config).get(target.platform)
-    if home is None or make_target(home) != target:
-        return None
-    return _resolve_home(tx, rules, home, home_channels.load_chosen(tx).get(target.platform))
+    home = _load_homes(tx, rules).get(target.platform)
+    return None if home is None or make_target(home) != target else _resolve_home(tx, rules, home)
 
 
 def _find_in_shared_place(
     tx: Transaction, rules: SendingRules, only_chat: SessionSource, target: DeliveryTarget
 ) -> ReachableChat | None:
     """Return a chat that a conversation of several people may send to: its own, and home channels."""
-    if _is_group(only_chat) and _get_chat(make_target(only_chat)) == _get_chat(target):
-        return _make_chat(replace(only_chat, thread_id=target.thread_id))
-    return _find_home(tx, rules, target)
+    own = _match_chat(only_chat, target) if _is_group(only_chat) else None
+    return own or _find_home(tx, rules, target)
 
 
 def _find_for_owner(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
     """Return the direct messages of a person whose account is named, or a chat in which no person has written yet."""
     identity = people.find_by_account(tx, str(target.platform), target.chat_id)
     if identity is not None and identity.dm_source is not None:
-        source = decode_source(identity.dm_source)
-        if _get_chat(make_target(source)) == _get_chat(target):
-            return _make_chat(replace(source, thread_id=target.thread_id))
+        chat = _match_chat(decode_source(identity.dm_source), target)
+        if chat is not None:
+            return chat
     rows = platform_accounts.list_accounts(tx)
     running = {(row.platform, row.account) for row in rows if row.is_held(rules.now, is_owner_dead)}
     if (target.platform, target.account) not in running.union(rules.config.chat_accounts):
@@ -345,6 +338,12 @@ def _find_for_owner(tx: Transaction, rules: SendingRules, target: DeliveryTarget
 
 def _get_chat(target: DeliveryTarget) -> tuple[str, str, str]:
     return str(target.platform), target.account, target.chat_id
+
+
+def _match_chat(source: SessionSource, target: DeliveryTarget) -> ReachableChat | None:
+    """Return the chat of a source if it is that of a target, in the target's thread."""
+    is_same = _get_chat(make_target(source)) == _get_chat(target)
+    return _make_chat(replace(source, thread_id=target.thread_id)) if is_same else None
 
 
 def _is_group(source: SessionSource) -> bool:
@@ -397,11 +396,10 @@ def _build_error(tx: Transaction, rules: SendingRules, text: str, problem: str) 
 
 def _list_valid_targets(tx: Transaction, rules: SendingRules) -> str:
     """Name targets that are valid; ids are written out only if they are not hidden from the reader of this text."""
-    homes: Mapping[Platform, HomeChannel] = {} if rules.is_guest else load_home_channels(tx, rules.config)
     names = ["origin"] if rules.origin is not None else []
     if rules.config.saves_local_files and not rules.is_guest and rules.only_chat is None:
         names.append("local")
-    names += map(str, homes)
+    names += map(str, _load_homes(tx, rules))
     if rules.redactor is None:
         chats = list_reachable_chats(
             tx, rules.principal, rules.config, only_chat=rules.only_chat, limit=MAX_NAMED_TARGETS

@@ -1,4 +1,4 @@
-"""The link of a connected adapter to the gateway: it fills in the account, and carries its fence."""
+"""An account that is set up, and the link of its connected adapter to the gateway, with the account and its fence."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from palaver.delivery.outbox import Outbox
     from palaver.inbox import Inbox
     from palaver.sessions.delivery import AccountKey
+
+
+HIDDEN = "…"
+_MIN_SECRET_CHARS = 4  # a shorter one would hide parts of ordinary words
 
 
 class ConnectionLink:
@@ -83,12 +87,6 @@ class ConnectionLink:
     def _check_open(self) -> None:
         if not self._is_open:
             raise LeaseLost("This connection has ended. The platform sends the update again to the next one.")
-
-
-# -- accounts before they are connected ---------------------------------------------------------------------
-
-HIDDEN = "…"
-_MIN_SECRET_CHARS = 4  # a shorter one would hide parts of ordinary words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -95,7 +94,7 @@ class Gateway:
         self.budgets = Budgets(store, lambda: self.rules)
         self.speech = Speech(store, files, self.budgets, profile, environ or {})
         self._shared_agent = SharedAgent(agent)
-        self._retired_agents: set[asyncio.Task[None]] = set()
+        self._retired_agents = BackgroundTasks("palaver-old-agent")
         self._account_changes = BackgroundTasks("palaver-accounts")
         self._send_counter = SendCounter()
         self._internal_adapters: dict[AccountKey, Adapter] = (
@@ -111,10 +110,10 @@ class Gateway:
         )
         self._dependencies = self._build_dependencies(redactor)
         self.push = push
-        self.turn_worker = TurnWorker(self._get_dependencies, on_change=self._wake_senders)
+        self.turn_worker = TurnWorker(lambda: self._dependencies, on_change=self._wake_senders)
         self.scheduler = Scheduler(store, self.feed, lambda: self.rules.jobs.max_running, on_change=self._wake_workers)
-        self.memory_runner = MemoryTurnRunner(self._get_dependencies)
-        self.temporary_chats = TemporaryChats(self._get_dependencies)
+        self.memory_runner = MemoryTurnRunner(lambda: self._dependencies)
+        self.temporary_chats = TemporaryChats(lambda: self._dependencies)
         self.expiry_watcher = ExpiryWatcher(store, self.settings, on_change=self.memory_runner.wake)
         self.inbox = Inbox(
             store,
@@ -184,9 +183,7 @@ class Gateway:
         An agent that is replaced is closed when the last run that uses it has ended.
         """
         if agent is not self.agent:
-            task = asyncio.create_task(self._shared_agent.close_when_unused(), name="palaver-old-agent")
-            self._retired_agents.add(task)
-            task.add_done_callback(self._report_closed_agent)
+            self._retired_agents.start(_close_retired_agent(self._shared_agent))
             self.agent, self._shared_agent = agent, SharedAgent(agent)
             if self._warm_up is not None:
                 self._warm_up.cancel()
@@ -208,24 +205,13 @@ class Gateway:
     def profile(self) -> AgentProfile:
         return self.settings.profile
 
-    def _get_dependencies(self) -> RunDependencies:
-        return self._dependencies
-
     def replace_accounts(self, accounts: Sequence[ConfiguredAccount]) -> None:
         """Connect these accounts instead of those of the settings before; closing takes a while, and nothing waits."""
         self._account_changes.start(self.accounts.replace_accounts(accounts))
 
-    def _report_closed_agent(self, task: asyncio.Task[None]) -> None:
-        self._retired_agents.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("agent_close_failed", exc_info=error)
-
     async def _close_agents(self) -> None:
         """Close the agent, and those that other settings have replaced and that are still open."""
-        for task in list(self._retired_agents):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(AGENT_CLOSE_SECONDS):
-                    await asyncio.gather(task, return_exceptions=True)
+        await self._retired_agents.end(AGENT_CLOSE_SECONDS)
         await self.agent.close()
 
     @property
@@ -334,6 +320,13 @@ class Gateway:
             yield self
         finally:
             await self.stop(grace_seconds)
+
+
+async def _close_retired_agent(agent: SharedAgent) -> None:
+    try:
+        await agent.close_when_unused()
+    except Exception:  # a driver may fail in any way, and nothing waits for it
+        log.exception("agent_close_failed")
 
 
 async def _stop_in_time(deadline: float, stop: Callable[[], Coroutine[Any, Any, None]], more_seconds: float) -> None:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     OnAccepted = Callable[[AnyUpdate, Receipt], Awaitable[None]]
 
 MAX_WAITING_UPDATES: Final = 100  # accepted in the background; then the next one waits
+ACCEPT_SECONDS: Final = 15.0  # for one request to a webhook; platforms do not wait much longer
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -159,18 +162,14 @@ def _takes_long(update: AnyUpdate) -> bool:
     return bool(update.files) or (isinstance(update.content, str) and REGISTRY.makes_file(update.content))
 
 
-# Accepts the updates of requests to a webhook, and says in time whether all of them are stored.
-#
-# A platform waits only seconds for its answer, and the download of a file may take longer. Such an update is accepted
-# in the background; the request is not answered with a success, and the one that the platform sends again finds it
-# done. Each chat keeps its order: a message must not overtake the file before it.
-
-log = logging.getLogger(__name__)
-
-ACCEPT_SECONDS: Final = 15.0  # for one request; platforms do not wait much longer
-
-
 class WebhookIntake:
+    """Accepts the updates of requests to a webhook, and says in time whether all of them are stored.
+
+    A platform waits only seconds for its answer, and the download of a file may take longer. Such an update is accepted
+    in the background; the request is not answered with a success, and the one that the platform sends again finds it
+    done. Each chat keeps its order: a message must not overtake the file before it.
+    """
+
     def __init__(self, on_accepted: OnAccepted | None = None) -> None:
         self._on_accepted = on_accepted
         self._tasks: set[asyncio.Task[None]] = set()

@@ -52,9 +52,6 @@ MAX_DRAFT_PAUSE_SECONDS = 0.2
 log = logging.getLogger(__name__)
 
 
-# ---- items sent to clients -------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SessionChanged:
     """A session that this client may see is new or has changed."""
@@ -90,9 +87,6 @@ class FollowCursor:
 
 
 LiveItem = SessionChanged | SessionRemoved | ListsChanged | FollowedItem | FollowCursor
-
-
-# ---- clients ---------------------------------------------------------------------------------------------
 
 
 class LiveClient:
@@ -165,9 +159,6 @@ class _Subscription:
 
 def _get_turn_id(item: TurnChanged | DraftGrew | NoticeSent) -> str:
     return item.turn.id if isinstance(item, TurnChanged) else item.turn_id
-
-
-# ---- channels --------------------------------------------------------------------------------------------
 
 
 class Channel:

@@ -78,7 +78,7 @@ class Feed:
     async def start(self) -> None:
         engine = self._store.engine
         if engine.name == "sqlite":
-            self._change_marks = await engine.arun(Read(sqlite_changes.read_marks))
+            self._change_marks, _ = await engine.arun(Read(lambda tx: sqlite_changes.find_changed_sessions(tx, None)))
         loop = asyncio.get_running_loop()
 
         def on_change(session_numbers: frozenset[int] | None) -> None:

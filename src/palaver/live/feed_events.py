@@ -1,17 +1,11 @@
-"""The items that a follower of a conversation receives, in order.
+"""The items that a follower of a conversation receives, in order, and how an answer is assembled from them.
 
 Each event of the log comes exactly once, in the order of its number. The answer that the agent is producing comes
 beside them as pieces of a draft, without a number, because it is not in the log yet. When the turn ends, its messages
-come as events, followed by the end of the turn. The delivery of an answer is reported whenever its state changes.
-
-How an answer that grows as a draft becomes the messages of the log, without showing anything twice.
-
-The feed brings every answer twice: first as a draft that grows, then as messages of the log, followed by the end of
-the turn. When another process takes over the turn, the draft starts over.
+come as events, followed by the end of the turn. So the feed brings every answer twice. When another process takes over
+the turn, the draft starts over. The delivery of an answer is reported whenever its state changes.
 
 Always true: each piece of an answer is new for the reader once, whether the draft or the log brings it first.
-
-A turn that runs in this process, as followers read it from memory.
 """
 
 from __future__ import annotations
@@ -205,6 +199,8 @@ def split_message(message: Message) -> Iterator[Piece]:
 
 @dataclass(slots=True)
 class LiveRun:
+    """A turn that runs in this process, as followers read it from memory."""
+
     turn_no: int
     turn_id: TurnId
     session_no: int

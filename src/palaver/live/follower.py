@@ -1,4 +1,4 @@
-"""A follower of one conversation: how far it has read the log, the turns, the drafts and the deliveries."""
+"""A follower of one conversation, and what open pages read: changed and deleted sessions, and what a page missed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from palaver.core.engines.base import Transaction, build_placeholders, fetch_value
+from palaver.core.engines.base import Transaction, build_placeholders, fetch_number
 from palaver.core.ids import PersonId, SessionId, TurnId
 from palaver.live.feed_events import (
     DeliveryChanged,
@@ -42,10 +42,11 @@ PAGE_SIZE = 50  # events, or turns, in one read
 MAX_TRACKED_DELIVERIES = 100  # the newest that have not arrived: a person may ask to send one of them again
 MAX_TRACKED_SENT = 5  # the newest that the platform has taken: it may report later that one has not arrived
 IN_MEMORY = -1  # stands for the first row of a draft that is in the memory of this process
+_MAX_SESSIONS_PER_STATEMENT = 100
 
 
 class Follower:
-    """Reads what is new in one conversation since the last read."""
+    """Reads what is new in one conversation since the last read: of the log, the turns, the drafts, the deliveries."""
 
     def __init__(self, session_no: int, after: int, turn_no: int, recent_deliveries: int) -> None:
         self.session_no = session_no
@@ -193,11 +194,6 @@ class _DraftReader:
         return [item]
 
 
-# Reads for open pages: the sessions that have changed or were deleted, who may see them, and what a page missed.
-
-_MAX_SESSIONS_PER_STATEMENT = 100
-
-
 # -- the lists of all pages ---------------------------------------------------------------------------------
 
 
@@ -244,7 +240,7 @@ def load_changed_sessions(
 
 def get_last_deletion_no(tx: Transaction) -> int:
     """Return the number of the last deletion, from which `list_deleted_after` counts."""
-    return fetch_value(tx, "SELECT MAX(no) FROM deleted_session") or 0
+    return fetch_number(tx, "SELECT MAX(no) FROM deleted_session")
 
 
 def list_deleted_after(tx: Transaction, after: int) -> list[DeletedSession]:

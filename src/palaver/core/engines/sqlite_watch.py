@@ -5,8 +5,7 @@ so it only has to be read at the right moment. Every commit writes to the WAL fi
 system; the commit becomes visible a moment later, when the WAL is on the disk. So after an event `data_version` is read
 a few times, first often and then less and less. Without file events it is read at a steady interval.
 
-Changes of files, with inotify on Linux: waiting for one costs nothing, and asking for one a microsecond.
-
+Changes of files are noticed with inotify on Linux: waiting for one costs nothing, and asking for one a microsecond.
 Folders are watched, not files, so that a file may be deleted and created again.
 """
 
@@ -35,6 +34,19 @@ if TYPE_CHECKING:
 
 _SELECT_OPEN_TURNS = "SELECT no, session_no, state, input_seq, stop_request FROM turn"
 MAX_WATCHED_QUEUED_TURNS = 500  # changes of turns further back in the queue are noticed when those turns start
+POLL_SECONDS = 0.04  # between two reads where the system has no file events
+MIN_WAIT_SECONDS = 0.01  # between two reads right after an event
+MAX_WAIT_SECONDS = 1.0  # between two reads when there are no events: finds out whether events are reliable
+WAIT_GROWTH = 0.2  # each wait is this fraction of the time since the last event
+
+_IN_MODIFY: Final = 0x0002
+_IN_CREATE: Final = 0x0100
+_NAME_CHANGES: Final = 0x0FC0  # of what is in a folder, or of the folder: created, deleted, moved
+_IN_Q_OVERFLOW: Final = 0x4000  # there were more events than the system could keep
+_HEADER: Final = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
+_BUFFER_BYTES: Final = 65536
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +79,6 @@ class ChangeMarks:
         return self.turn_no, self.delivery_no, self.open_turns, self.job_run_no, self.next_job_slot
 
 
-def read_marks(tx: Transaction) -> ChangeMarks:
-    """Return marks from which later calls of `find_changed_sessions` count."""
-    return find_changed_sessions(tx, None)[0]
-
-
 def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[ChangeMarks, frozenset[int]]:
     """Return new marks, and the numbers of the sessions with something new or something in another state.
 
@@ -96,7 +103,7 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
     new_marks = ChangeMarks(
         *(int(no or 0) for no in numbers), open_turns=open_turns, sending=sending, next_delivery_at=next_delivery_at
     )
-    if marks is None:
+    if marks is None:  # later calls count from these
         return new_marks, frozenset()
     changed = {turn[1] for turn in open_turns ^ marks.open_turns}
     if new_marks.access_change_no != marks.access_change_no:
@@ -104,23 +111,12 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
     if new_marks.settings_version != marks.settings_version:
         changed.add(SETTINGS_CHANGE)
     changed |= {session_no for _, session_no in sending ^ marks.sending if session_no is not None}
-    for table, before, last in (
-        ("event", marks.event_no, new_marks.event_no),
-        ("draft", marks.draft_no, new_marks.draft_no),
-        ("turn", marks.turn_no, new_marks.turn_no),
-    ):
-        if last > before:
+    for table in ("event", "draft", "turn"):
+        before: int = getattr(marks, f"{table}_no")
+        if getattr(new_marks, f"{table}_no") > before:
             # Without DISTINCT, for which SQLite would scan a whole index of the table.
             changed |= {no for (no,) in tx.fetch_all(f"SELECT session_no FROM {table} WHERE no > $1", before)}
     return new_marks, frozenset(changed)
-
-
-_IN_MODIFY: Final = 0x0002
-_IN_CREATE: Final = 0x0100
-_NAME_CHANGES: Final = 0x0FC0  # of what is in a folder, or of the folder: created, deleted, moved
-_IN_Q_OVERFLOW: Final = 0x4000  # there were more events than the system could keep
-_HEADER: Final = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
-_BUFFER_BYTES: Final = 65536
 
 
 class WakeUp:
@@ -234,14 +230,6 @@ def _open_inotify(folders: Iterable[Path], mask: int) -> int | None:
         os.close(fd)
         return None
     return fd
-
-
-POLL_SECONDS = 0.04  # between two reads where the system has no file events
-MIN_WAIT_SECONDS = 0.01  # between two reads right after an event
-MAX_WAIT_SECONDS = 1.0  # between two reads when there are no events: finds out whether events are reliable
-WAIT_GROWTH = 0.2  # each wait is this fraction of the time since the last event
-
-log = logging.getLogger(__name__)
 
 
 class SqliteWatch:
