@@ -1,12 +1,8 @@
-"""The loop of a background worker: poll for work, then sleep until something wakes it or the next work is due.
-
-Names this process as the owner of leases, and detects owners whose process has certainly ended.
+"""The loop of a background worker, and leases by name: what only one process on the database may do at a time.
 
 Leases expire on their own. But after a restart, people should not have to wait for that: where the operating system
 can tell that the process which held a lease has ended, its work is taken over at once. Where it cannot tell (another
 machine, another container, a system other than Linux), the lease decides.
-
-Leases by name: what only one process on the database may do at a time.
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ RETRY_SECONDS = 1.0  # pause after a poll that failed
 
 
 class PollLoop:
-    """Calls `poll` in a task, which starts when it is needed and stops when a poll has ended.
+    """Calls `poll` in a task, then sleeps until something wakes it or the next work is due.
 
     `poll` returns the seconds until the next call; `wake` makes that call now. A poll that fails is logged as
     `failure_event` and tried again: without this loop no work of its kind is done.

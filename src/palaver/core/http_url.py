@@ -30,15 +30,15 @@ def is_http_url(value: object, schemes: Collection[str] = HTTP_SCHEMES) -> bool:
         return False
     try:
         parts = urlsplit(value)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:  # the port is not a number, or brackets do not match
+        host, port, address = parts.hostname or "", parts.port, parts.netloc.rpartition("@")[2]
+        is_ipv6 = "[" in address
+        if is_ipv6:
+            IPv6Address(host)
+    except ValueError:  # the port is not a number, brackets do not match, or there is no address in them
         return False
     if parts.scheme not in schemes or port == 0:
         return False
-    address = parts.netloc.rpartition("@")[2]
-    if "[" in address:
-        return _IPV6_WITH_PORT.fullmatch(address) is not None and _is_ipv6(host)
-    return is_host_name(host)
+    return _IPV6_WITH_PORT.fullmatch(address) is not None if is_ipv6 else is_host_name(host)
 
 
 def is_host_name(host: str) -> bool:
@@ -50,13 +50,5 @@ def is_host_name(host: str) -> bool:
         if _IPV4.fullmatch(host):
             IPv4Address(host)
     except ValueError:  # a label that is empty, too long or not allowed, or a number above 255
-        return False
-    return True
-
-
-def _is_ipv6(host: str) -> bool:
-    try:
-        IPv6Address(host)
-    except ValueError:
         return False
     return True

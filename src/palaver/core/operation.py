@@ -7,9 +7,7 @@ A method marked `@operation` only describes work. Its object has a runner, and t
 - `TransactionRunner`: the call runs inside a transaction that is already open and returns the result.
 
 A method that is one transaction is marked `@read_operation` or `@write_operation`: it gets the transaction, and its
-callers don't pass one.
-
-Checks of numbers that callers pass: a value out of range is refused with the name of the argument.
+callers don't pass one. A number out of range that a caller passes is refused with the name of the argument.
 """
 
 from __future__ import annotations

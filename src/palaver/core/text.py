@@ -7,10 +7,8 @@ Where a text may be cut without damaging what people see as one character: an em
 
 Plain text made from Markdown, for places that show one line of it: previews and titles.
 
-Limits of the JSON in a log: how deep it may be nested, and how large it may be.
-
-Nesting deeper than this cannot be encoded or decoded everywhere, so that one such value would make a whole page of a
-conversation unreadable.
+Limits of the JSON in a log: how deep it may be nested, and how large it may be. What is nested deeper cannot be encoded
+or decoded everywhere, so that one such value would make a whole page of a conversation unreadable.
 """
 
 from __future__ import annotations

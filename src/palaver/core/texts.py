@@ -195,14 +195,13 @@ def _unpack(packed: object, depth: int) -> str:
         case {"parts": [*parts]} if depth < _MAX_NESTED:
             return join_texts("", [_unpack(part, depth + 1) for part in parts])
         case {"text": str(english), "code": str(code), "facts": dict(facts)} if depth < _MAX_NESTED:
-            return Text(english, code, {name: _unpack_fact(fact, depth + 1) for name, fact in facts.items()})
+            unpacked = {
+                name: each if isinstance(each, int) else _unpack(each, depth + 1) for name, each in facts.items()
+            }
+            return Text(english, code, unpacked)
         case {"text": str(english)} | str(english):
             return english
     return "…" if isinstance(packed, dict | list) else str(packed)
-
-
-def _unpack_fact(fact: object, depth: int) -> object:
-    return fact if isinstance(fact, int) else _unpack(fact, depth)
 
 
 def store_text(text: str) -> str:

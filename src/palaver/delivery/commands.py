@@ -150,11 +150,8 @@ def _find_own_chat(context: CommandContext, target: DeliveryTarget) -> SessionSo
     here = find_delivery_address(context.source)
     for source in _list_own_chats(context, target.platform):
         is_named = target.kind == "home" and target.account in {"", source.account}
-        is_chat = (source.chat_id, source.thread_id, source.account) == (
-            target.chat_id,
-            target.thread_id,
-            target.account,
-        )
+        names = ("chat_id", "thread_id", "account")
+        is_chat = all(getattr(source, name) == getattr(target, name) for name in names)
         if (is_named or is_chat) and find_delivery_address(source) != here:
             _check_connected(context, source.platform)
             return source
@@ -189,9 +186,6 @@ def _check_connected(context: CommandContext, platform: Platform) -> None:
             ),
             platform=str(platform),
         )
-
-
-# ---- the commands ------------------------------------------------------------------------------------------
 
 
 def _parse_sethome(text: str) -> CommandCall:

@@ -21,7 +21,6 @@ from palaver.delivery.model import Capabilities
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from palaver.sessions.delivery import Address
 
 FOLDER_MODE: Final = 0o700
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
@@ -44,15 +43,12 @@ class LocalFiles(Adapter):
         return [markdown]
 
     async def send(self, message: OutgoingMessage) -> str:
-        path = self._build_path(message.address)
+        folder, name = message.address.chat_id, message.address.thread_id or ""
+        if not (_SAFE_NAME.fullmatch(folder) and _SAFE_NAME.fullmatch(name)):
+            raise SendRejected(say("delivery.bad_file_name", "This is not the name of a file that Palaver writes."))
+        path = self._folder / folder / f"{name}.md"
         await asyncio.to_thread(self._write, path, message.body)
         return str(path.relative_to(self._folder))
-
-    def _build_path(self, address: Address) -> Path:
-        names = (address.chat_id, address.thread_id or "")
-        if not all(_SAFE_NAME.fullmatch(name) for name in names):
-            raise SendRejected(say("delivery.bad_file_name", "This is not the name of a file that Palaver writes."))
-        return self._folder / names[0] / f"{names[1]}.md"
 
     def _write(self, path: Path, text: str) -> None:
         try:

@@ -90,7 +90,11 @@ def notify_person(
     person_row = people.find_by_id(tx, person_id)
     if person_row is None:
         return False
-    source = _find_preferred(tx, config, person_row, preferred, now) or _find_latest_dm(tx, config, person_row, now)
+    source = _find_preferred(tx, config, person_row, preferred, now)
+    if source is None:
+        identities = people.list_identities(tx, person_row.person.id)
+        sources = [each.dm_source for each in identities if each.dm_source and find_delivery_address(each.dm_source)]
+        source = max(sources, key=lambda source: _get_last_activity(tx, config, source, now), default=None)
     return source is not None and send_notice(tx, source, text, now, session_no=session_no)
 
 
@@ -161,12 +165,6 @@ def _find_preferred(
         return resolve_chat(tx, person_row.person.principal, format_target(address), config, now).source
     except InvalidInput:
         return None
-
-
-def _find_latest_dm(tx: Transaction, config: GatewayConfig, person_row: PersonRow, now: int) -> SessionSource | None:
-    identities = people.list_identities(tx, person_row.person.id)
-    sources = [each.dm_source for each in identities if each.dm_source and find_delivery_address(each.dm_source)]
-    return max(sources, key=lambda source: _get_last_activity(tx, config, source, now), default=None)
 
 
 def _get_last_activity(tx: Transaction, config: GatewayConfig, source: SessionSource, now: int) -> float:

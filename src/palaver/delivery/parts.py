@@ -160,19 +160,18 @@ def decide_outcome(
     )
     if next_step is NextStep.SEND_AS_NEW:
         part = replace(part, edits_id=None, first_sent_at=None, error=None)
+    retry_delay = timedelta(0)
+    if next_step is NextStep.RETRY:
+        seconds = error.retry_after if isinstance(error, SendRetryable) else None
+        retry_delay = compute_retry_delay(attempts, retry_after=None if seconds is None else timedelta(seconds=seconds))
     return PartOutcome(
         part=part,
         next_step=next_step,
         error=error,
-        retry_delay=_compute_retry_delay(attempts, error) if next_step is NextStep.RETRY else timedelta(0),
+        retry_delay=retry_delay,
         attempts=attempts,
         refused_preview_id=before.edits_id if next_step is NextStep.SEND_AS_NEW else None,
     )
-
-
-def _compute_retry_delay(attempt: int, error: DeliveryError | None) -> timedelta:
-    seconds = error.retry_after if isinstance(error, SendRetryable) else None
-    return compute_retry_delay(attempt, retry_after=None if seconds is None else timedelta(seconds=seconds))
 
 
 def decide_orphan(orphan: DeliveryLease, capabilities: Capabilities, now: int) -> PartOutcome | None:

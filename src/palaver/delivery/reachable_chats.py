@@ -108,7 +108,8 @@ def list_reachable_chats(
     words = search.casefold().split()
     found: dict[Address, ReachableChat] = {}
     for chat in _list_candidates(tx, rules):
-        if chat.address is not None and all(word in _make_search_text(chat) for word in words):
+        text = f"{chat.name} {chat.target} {chat.source.platform.label if chat.source else ''}".casefold()
+        if chat.address is not None and all(word in text for word in words):
             found.setdefault(chat.address, chat)
         if len(found) >= limit:
             break
@@ -143,11 +144,6 @@ def _list_own_dms(tx: Transaction, rules: SendingRules) -> list[SessionSource]:
     identities = people.list_identities(tx, rules.principal.person_id)
     sources = [identity.dm_source for identity in identities if identity.dm_source is not None]
     return [source for source in sources if find_delivery_address(source) is not None]
-
-
-def _make_search_text(chat: ReachableChat) -> str:
-    label = chat.source.platform.label if chat.source else ""
-    return f"{chat.name} {chat.target} {label}".casefold()
 
 
 # ---- one target ------------------------------------------------------------------------------------------------

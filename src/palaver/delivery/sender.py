@@ -116,7 +116,7 @@ class DeliverySender:
         """Store the parts of the delivery; return whether the first of them is marked as `sending`."""
         ids = self._delivery.attachment_ids
         files = await self._engine.arun(Read(lambda tx: attachments.list_by_id(tx, ids))) if ids else []
-        preview = self._turn.preview if self._turn and self._turn.preview else None
+        preview = self._turn.preview if self._turn else None
         if preview is not None and preview.address != self._delivery.address:
             preview = None
         try:

@@ -91,15 +91,6 @@ def _encode_error(error: str | None) -> str | None:
     return None if error is None else make_storable(store_text(error))
 
 
-def reopen_parts(tx: Transaction, delivery_no: int) -> None:
-    """Let everything be sent again that has not certainly arrived, because a person has asked for it."""
-    tx.execute(
-        "UPDATE delivery_part SET state = 'pending', first_sent_at = NULL, error = NULL"
-        " WHERE delivery_no = $1 AND state <> 'sent'",
-        delivery_no,
-    )
-
-
 def empty_sent_bodies(tx: Transaction, before: int, limit: int) -> int:
     """Empty the texts of sent parts of deliveries from before a moment, the oldest first; return how many."""
     rows = tx.fetch_all(f"{_SELECT_SENT_BODIES} LIMIT $1", limit)
@@ -441,7 +432,8 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
     )
     if not reopened:
         raise NothingToDo("This answer was already delivered or is being sent.", delivery_id=delivery_id)
-    reopen_parts(tx, no)
+    reopen = "UPDATE delivery_part SET state = 'pending', first_sent_at = NULL, error = NULL"
+    tx.execute(f"{reopen} WHERE delivery_no = $1 AND state <> 'sent'", no)
     mark_target_alive(tx, address)
     restore_order(tx, address, now)
     [(_, status)] = delivery_queries.list_statuses(tx, [no])

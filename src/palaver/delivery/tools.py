@@ -79,10 +79,8 @@ def _format_chats(chats: Sequence[ListedChat], search: str, *, has_more: bool) -
     if not chats:
         return "No chat matches. Leave out the search to list all." if search else "There is no chat to send to."
     more = " There are more; search for a name to find others." if has_more else ""
-    lines = [_format_chat(chat) for chat in chats]
-    return "\n".join([f"{len(chats)} found.{more} {DATA_NOTICE}", *lines])
-
-
-def _format_chat(chat: ListedChat) -> str:
-    name = f" {quote_chat_text(chat.name)}" if chat.name else ""
-    return f"- target {quote_chat_text(chat.target)}:{name} ({chat.kind})"
+    lines = [f"{len(chats)} found.{more} {DATA_NOTICE}"]
+    for chat in chats:
+        name = f" {quote_chat_text(chat.name)}" if chat.name else ""
+        lines.append(f"- target {quote_chat_text(chat.target)}:{name} ({chat.kind})")
+    return "\n".join(lines)

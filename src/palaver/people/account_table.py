@@ -309,7 +309,7 @@ def _delete_issued_links(tx: Transaction, person_id: PersonId, condition: str, s
 
 
 def add_token(tx: Transaction, person_id: PersonId, token: ApiToken, digest: str) -> None:
-    values = _TOKEN.encode({column.name: getattr(token, column.name) for column in _TOKEN.columns})
+    values = _TOKEN.encode_value(token)
     secret = {"digest": digest, "person_id": person_id, "scopes": " ".join(token.scopes)}
     insert_row(tx, "api_token", values | secret)
 

@@ -249,18 +249,15 @@ def connect(address: str | Mapping[str, Any], *, is_pooled: bool = False) -> Poo
     """Open a connection with the settings that the store needs; parameters in the URL win."""
     given = conninfo_to_dict(address) if isinstance(address, str) else address
     parameters: dict[str, Any] = {**_DEFAULT_PARAMETERS, **given}
-    parameters["application_name"] = name_application(parameters.get("application_name"))
+    # The server lists a connection under the given name, and which migrations we know.
+    name = (parameters.get("application_name") or "palaver")[:MAX_NAME_CHARS]
+    parameters["application_name"] = f"{name} schema:{migrate.get_newest_number()}"
     if not is_pooled:
         options = [f"-c {name}={value}" for name, value in TIME_LIMITS.items()]
         parameters["options"] = " ".join([*options, parameters.get("options", "")]).strip()
     connection = PooledConnection.connect(autocommit=True, prepare_threshold=None if is_pooled else 1, **parameters)
     connection.is_pooled = is_pooled
     return connection
-
-
-def name_application(given: str | None) -> str:
-    """Return the name under which the server lists a connection: the given one, and which migrations we know."""
-    return f"{(given or 'palaver')[:MAX_NAME_CHARS]} schema:{migrate.get_newest_number()}"
 
 
 def list_addresses(url: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Finds the migrations that a database still needs, without opening it as a store, which would apply them."""
+"""Looks at a database without opening it as a store: the migrations that it still needs, and what it holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from palaver.core.engines import migrate, sqlite
+from palaver.core.engines import migrate
 from palaver.core.engines.integrity import check_before_use
 from palaver.core.engines.open import get_database_path
 from palaver.core.engines.sqlite import DIALECT, SqliteTransaction
@@ -37,12 +37,18 @@ def get_sqlite_path(url: str) -> Path | None:
 def load_schema_state(url: str) -> SchemaState:
     """Read which migrations a database needs; raises `StoreError` if it is damaged, too new, or can't be reached."""
     path = get_sqlite_path(url)
-    return _load_sqlite_state(path) if path is not None else _load_postgres_state(url)
+    if path is not None:
+        return _load_sqlite_state(path)
+    from palaver.core.engines import postgres, postgres_migration
+
+    version, applied = postgres.read_server_state(url)
+    pending = tuple(name for name, _ in migrate.list_pending(postgres_migration.DIALECT, applied))
+    return SchemaState(pending, f"PostgreSQL {version // 10000}.{version % 10000}")
 
 
 def _load_sqlite_state(path: Path) -> SchemaState:
     try:
-        check_before_use(path, sqlite.DIALECT)
+        check_before_use(path, DIALECT)
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             db.execute("PRAGMA query_only = ON")
@@ -51,18 +57,7 @@ def _load_sqlite_state(path: Path) -> SchemaState:
         raise make_damage_error(path, f"{error}.") from error
     except apsw.Error as error:
         raise translate_error(error, path) from error
-    return SchemaState(tuple(name for name, _ in migrate.list_pending(sqlite.DIALECT, applied)))
-
-
-def _load_postgres_state(url: str) -> SchemaState:
-    from palaver.core.engines import postgres, postgres_migration
-
-    version, applied = postgres.read_server_state(url)
-    pending = tuple(name for name, _ in migrate.list_pending(postgres_migration.DIALECT, applied))
-    return SchemaState(pending, f"PostgreSQL {version // 10000}.{version % 10000}")
-
-
-# Looks at a database into which a store is to be copied, without changing it.
+    return SchemaState(tuple(name for name, _ in migrate.list_pending(DIALECT, applied)))
 
 
 def store_batch(engine: Engine, work: Write[None]) -> None:

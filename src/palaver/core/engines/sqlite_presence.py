@@ -1,16 +1,10 @@
-"""Notices that a SQLite file in use was removed, renamed or replaced, and saves a copy of what it holds.
+"""Notices that a SQLite file in use was removed, renamed or replaced, and that its disk is full.
 
 A process keeps a file that it has opened, whatever happens to its name. What is written to it then is lost when the
 process ends, and SQLite does not report that. So the files behind the names are compared with those that were opened.
 
 Always true: looking for the files opens none of them, because closing one would drop every lock that SQLite holds on
 it in this process.
-
-Space on the disk that is kept for deleting: SQLite must write before it can delete.
-
-A server keeps a file of a fixed size beside its database. When the disk is full, the first work that frees space gives
-the file back. The log can then be written back into the database and begins again, in space that it already has. From
-then on, what is left of that space is for work that frees more, until the disk has room for a new reserve.
 """
 
 from __future__ import annotations
@@ -36,6 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+RESERVE_BYTES = 24 * 1024 * 1024  # a log just before its checkpoint, and some deletions
+FULL_DISK_BYTES = 2 * 1024 * 1024  # a message with its answer may not fit
+NEARLY_FULL_DISK_BYTES = 200_000_000
 _PAGES_PER_STEP: Final = 4096
 
 log = logging.getLogger(__name__)
@@ -128,8 +125,12 @@ class FilePresence:
 
     def _save(self) -> None:
         path = self._path
+        (name, identity), (log_name, log_identity), *_ = self._identities
+        has_file, found_log = _identify(name) == identity, _identify(log_name)
         try:
-            if self._is_content_in_place() or (self._has_lost_only_log() and self._write_back()):
+            # With the database and its log in place, SQLite makes the index again from them. A log that is gone is
+            # written back; another one in its place belongs to another process.
+            if has_file and (found_log == log_identity or (found_log is None and self._write_back())):
                 self._is_written_back = True
                 log.warning("store_needs_restart", extra={"file": str(path)})
                 return
@@ -151,15 +152,6 @@ class FilePresence:
                 log.warning("store_file_saved", extra={"file": str(path), "saved_as": str(target)})
                 return
         target.unlink(missing_ok=True)  # the file was put back meanwhile
-
-    def _is_content_in_place(self) -> bool:
-        """Whether the database and its log are in place: SQLite makes the index again from them."""
-        return all(_identify(name) == identity for name, identity in self._identities[:2])
-
-    def _has_lost_only_log(self) -> bool:
-        """Whether the database is in place and its log is gone. A new log in its place belongs to another process."""
-        (name, identity), (log_name, _), *_ = self._identities
-        return _identify(name) == identity and _identify(log_name) is None
 
 
 def _identify(name: str) -> tuple[int, int] | None:
@@ -202,13 +194,13 @@ def list_rescued(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{glob.escape(path.stem)}-rescued-*.db"))
 
 
-RESERVE_BYTES = 24 * 1024 * 1024  # a log just before its checkpoint, and some deletions
-FULL_DISK_BYTES = 2 * 1024 * 1024  # a message with its answer may not fit
-NEARLY_FULL_DISK_BYTES = 200_000_000
-
-
 class DiskReserve:
-    """The reserve of one database file; several processes share it."""
+    """Space on the disk that is kept for deleting: SQLite must write before it can delete. Several processes share it.
+
+    A server keeps a file of a fixed size beside its database. When the disk is full, the first work that frees space
+    gives the file back. The log can then be written back into the database and begins again, in space that it already
+    has. From then on, what is left of that space is for work that frees more, until the disk has room for a new one.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(f"{path.name}-reserve")
