@@ -170,9 +170,6 @@ def _remove_field_secrets(name: str, value: Any) -> Any:
     return remove_secrets(str(value))
 
 
-# ---- the last lines --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class LogRecord:
     """A line of the log, without secrets."""
@@ -231,9 +228,6 @@ RECENT_RECORDS: Final = RecentRecords()
 def _keep_record(_logger: object, _name: str, event: Mapping[str, Any]) -> Mapping[str, Any]:
     RECENT_RECORDS.add(event)
     return event
-
-
-# ---- repeated lines --------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

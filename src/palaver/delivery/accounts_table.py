@@ -60,9 +60,6 @@ _SET_STATUS = ", ".join(f"{name} = ${number}" for number, name in enumerate(_STA
 _SELECT = f"SELECT {_ROW.format_select()}, {_STATUS.format_select()} FROM platform_account"
 
 
-# -- leases -------------------------------------------------------------------------------------------------
-
-
 def check_fence(tx: Transaction, fence: Fence) -> None:
     """Raise `LeaseLost` if another process runs this account now. It cannot be taken over until `tx` has ended."""
     if not fetch_value(
@@ -123,9 +120,6 @@ def _make_params(fence: Fence) -> tuple[str, str, int]:
     return str(fence.platform), fence.account, fence.lease_no
 
 
-# -- status -------------------------------------------------------------------------------------------------
-
-
 def request_test(tx: Transaction, key: AccountKey) -> int:
     """Ask the process that runs an account to test its connection; return the number of the test, which it stores.
 
@@ -148,9 +142,6 @@ def find_account(tx: Transaction, key: AccountKey, lock: str = "") -> AccountRow
 
 def _account_from_row(row: Row) -> AccountRow:
     return _ROW.decode(row, status=_STATUS.decode(row[len(_ROW) :]))
-
-
-# -- how far each account has read --------------------------------------------------------------------------
 
 
 def save(tx: Transaction, account: AccountKey, cursor: Cursor, now: int) -> None:

@@ -82,9 +82,6 @@ def move_chat(
     return moved > 0
 
 
-# -- lanes and their sessions -------------------------------------------------------------------------------
-
-
 def has_lane_in_chat(tx: Transaction, platform: str, account: str, chat_id: str) -> bool:
     """Return whether a person with access has talked to the agent in this chat."""
     return any(
@@ -208,9 +205,6 @@ def _move_source(source: str, new_chat_id: str) -> str:
     return encode_source(replace(decode_source(source), chat_id=new_chat_id))
 
 
-# -- deliveries ---------------------------------------------------------------------------------------------
-
-
 def _move_deliveries(tx: Transaction, old_address: str, new_address: str, now: int) -> int:
     """Move the open deliveries. At each address they are sent in the order in which they were queued."""
     rows = tx.fetch_all(
@@ -232,9 +226,6 @@ def _move_deliveries(tx: Transaction, old_address: str, new_address: str, now: i
         tx.lock_name(address)
         deliveries.restore_order(tx, address, now)
     return len(rows)
-
-
-# -- access and messages of the group -----------------------------------------------------------------------
 
 
 def _move_chat_ids(
@@ -270,9 +261,6 @@ def _move_home_channel(tx: Transaction, platform: str, account: str, old_chat_id
             new_source = _move_source(source, new_chat_id)
             moved += tx.execute("UPDATE home_channel SET source = $2 WHERE platform = $1", platform, new_source)
     return moved
-
-
-# -- jobs ---------------------------------------------------------------------------------------------------
 
 
 def _move_jobs(tx: Transaction, old_key: str, old_chat: tuple[str, str, str], new_chat_id: str) -> int:

@@ -106,8 +106,6 @@ class Previews:
         if stream is not None:
             await stream.stop()
 
-    # -- the running turns ---------------------------------------------------------------------------------
-
     async def _poll(self) -> float:
         """Start and stop growing messages, and delete those that are left over; return the seconds until the next."""
         adapters = {key: each for key, each in self._list_adapters().items() if _can_show(each.capabilities)}
@@ -154,8 +152,6 @@ class Previews:
                 self._streams[turn_no] = stream
                 stream.start(on_end=self.wake)
 
-    # -- reactions -----------------------------------------------------------------------------------------
-
     async def _remove_reaction(self, stream: PreviewStream, adding: asyncio.Task[Exception | None]) -> None:
         """Take back the reaction that has shown that a message is being answered."""
         await adding  # if it were taken back while it is on its way, it would stay
@@ -174,8 +170,6 @@ class Previews:
                 return
             except Exception as error:  # noqa: BLE001  (an adapter may fail in any way, and it is only a courtesy)
                 log.debug("reaction_not_removed", extra={"turn": turn.id, "error": str(error)})
-
-    # -- leftovers -----------------------------------------------------------------------------------------
 
     async def _remove_leftover(self, adapter: Adapter, preview: Preview) -> None:
         """Delete a preview that no delivery takes over. If that has to be tried again, it stays stored."""

@@ -449,9 +449,6 @@ def restore_order(tx: Transaction, address: str, now: int) -> None:
         _make_first_due(tx, address, max(now, last_due or 0))
 
 
-# -- old notices --------------------------------------------------------------------------------------------
-
-
 MAX_SENT_BODY_AGE: Final = timedelta(days=30)  # nothing is sent again after so long without being rendered again
 MAX_NOTICE_AGE: Final = timedelta(days=30)  # of messages outside of conversations: no platform reports on them later
 OLD_ROWS: Final = {

@@ -144,7 +144,7 @@ class AccountRunner:
         self._timing = timing
         # As this process sees it: off if another process runs the account.
         self.status = AccountStatus(state=AccountState.OFF, since=clock.now())
-        self._link: ConnectionLink | None = None
+        self.link: ConnectionLink | None = None  # set before the account is live, and until the adapter is told to end
         self._heard_at = 0.0  # by the monotonic clock: the last `report_connected`
         self._live_since: float | None = None  # by the monotonic clock
         self._failures = 0  # in a row
@@ -160,14 +160,9 @@ class AccountRunner:
         return self._failures > 0 and self.status.state is not AccountState.LIVE
 
     @property
-    def link(self) -> ConnectionLink | None:
-        """The link of the running adapter: set before it is live, and until it is told to end."""
-        return self._link
-
-    @property
     def live_adapter(self) -> Adapter | None:
         """The adapter to send with; None unless the account is live in this process."""
-        return self._link.adapter if self._link and self.status.state is AccountState.LIVE else None
+        return self.link.adapter if self.link and self.status.state is AccountState.LIVE else None
 
     def start_test(self, number: int) -> None:
         """Test the connection for a request that is stored, unless it was noted before or another process runs this.
@@ -289,11 +284,11 @@ class AccountRunner:
         )
         try:
             await self._probe(adapter, self._timing.probe)
-            self._link = link
+            self.link = link
             await self._run_adapter(link)
         finally:
             link.close()
-            self._link = None
+            self.link = None
             if self._test_task is not None:
                 await self._end_task(self._test_task, self._timing.close)
             await self._close_adapter(adapter)
@@ -350,24 +345,32 @@ class AccountRunner:
 
     async def _close_adapter(self, adapter: Adapter) -> None:
         task = asyncio.create_task(adapter.close(), name=self._name_task("close"))
-        done, was_canceled = await _wait_through_cancel(task, self._timing.close)
-        if not done:
-            task.cancel()
-            log.error("platform_account_close_timed_out", extra=self._fields)
-        elif not task.cancelled() and (error := task.exception()) is not None:
-            self._log_failure("platform_account_close_failed", error)
-        if was_canceled:
-            raise asyncio.CancelledError
+        try:
+            await self._wait_for_end(task, self._timing.close, "platform_account_close_timed_out")
+        finally:
+            if not task.done():
+                task.cancel()
+            elif not task.cancelled() and (error := task.exception()) is not None:
+                self._log_failure("platform_account_close_failed", error)
 
     async def _end_task(self, task: asyncio.Task[None], seconds: float) -> bool:
         """Cancel a task and wait until it has ended; False if it goes on regardless."""
         task.cancel()
-        done, was_canceled = await _wait_through_cancel(task, seconds)
-        if not done:
-            log.error("platform_account_stuck", extra={**self._fields, "task": task.get_name()})
+        return await self._wait_for_end(task, seconds, "platform_account_stuck")
+
+    async def _wait_for_end(self, task: asyncio.Task[None], seconds: float, stuck_event: str) -> bool:
+        """Wait for a task even while this one is being canceled; False if it goes on regardless."""
+        was_canceled, deadline = False, time.monotonic() + seconds
+        while not task.done() and (left := deadline - time.monotonic()) > 0:
+            try:
+                await asyncio.wait({task}, timeout=left)
+            except asyncio.CancelledError:
+                was_canceled = True
+        if not task.done():
+            log.error(stuck_event, extra={**self._fields, "task": task.get_name()})
         if was_canceled:
             raise asyncio.CancelledError
-        return done
+        return task.done()
 
     # -- the status ----------------------------------------------------------------------------------------
 
@@ -462,15 +465,3 @@ def describe_connection_error(error: Exception, account: ConfiguredAccount) -> s
         "Unexpected error ({error}). The log of the server has the details.",
         error=type(error).__name__,
     )
-
-
-async def _wait_through_cancel(task: asyncio.Task[None], seconds: float) -> tuple[bool, bool]:
-    """Wait for a task even while this one is being canceled; return whether it has ended, and whether that happened."""
-    was_canceled = False
-    deadline = time.monotonic() + seconds
-    while not task.done() and (left := deadline - time.monotonic()) > 0:
-        try:
-            await asyncio.wait({task}, timeout=left)
-        except asyncio.CancelledError:
-            was_canceled = True
-    return task.done(), was_canceled

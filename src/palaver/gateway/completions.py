@@ -103,8 +103,6 @@ class Completions:
         )
         return receipt.session_id or session.id, receipt
 
-    # -- finding the conversation --------------------------------------------------------------------------
-
     def _find_session(self, tx: Transaction, person: Person, call: CompletionCall) -> Session:
         if call.session_id is not None:
             row = sessions.get_visible(tx, call.session_id, person.id)
@@ -132,8 +130,6 @@ class Completions:
             )
         return entry.session_id
 
-    # -- the answer ----------------------------------------------------------------------------------------
-
     async def stream_answer(
         self, person: Person, session_id: str, receipt: Receipt
     ) -> AsyncGenerator[str | CompletionResult, None]:
@@ -153,12 +149,10 @@ class Completions:
                     case TurnChanged(turn) if turn.id == receipt.turn_id and turn.state.has_ended:
                         if text := stream.end(turn):
                             yield text
-                        yield CompletionResult(text=stream.text, turn=turn, usage=await self._load_usage(turn))
+                        load = Read(lambda tx: usage_table.get_turn_usage(tx, turn.id, turn.session_id))
+                        yield CompletionResult(text=stream.text, turn=turn, usage=await self._engine.arun(load))
                         return
         raise StoreClosed("The server is shutting down. You can read the answer in its conversation later.")
-
-    async def _load_usage(self, turn: Turn) -> TurnUsage:
-        return await self._engine.arun(Read(lambda tx: usage_table.get_turn_usage(tx, turn.id, turn.session_id)))
 
 
 def has_agent_answer(receipt: Receipt) -> bool:

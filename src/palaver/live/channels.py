@@ -221,11 +221,13 @@ class Channel:
 
     async def _handle(self, item: FeedItem) -> None:
         """Remember an item for later clients, and send it to the current ones."""
-        person_names: Mapping[PersonId, str] = {}
+        names: Mapping[PersonId, str] = {}
         match item:
             case EventAppended(event):
-                if event.person_id is not None:
-                    person_names = await self._load_name(event.person_id)
+                if (person_id := event.person_id) is not None:  # the current name: people rename themselves
+                    names = await self._store.engine.arun(
+                        Read(lambda tx: people.load_names(tx, [person_id]), is_quick=True)
+                    )
                 self.seq = max(self.seq, event.seq)
             case TurnChanged(turn):
                 self._remember_turn(turn)
@@ -235,7 +237,7 @@ class Channel:
                 self._deliveries[delivery.id] = delivery
                 while len(self._deliveries) > _MAX_REMEMBERED:
                     self._deliveries.popitem(last=False)
-        followed = FollowedItem(self.session_id, item, person_names)
+        followed = FollowedItem(self.session_id, item, names)
         for subscription in list(self.subscriptions.values()):
             subscription.send(followed)
 
@@ -246,10 +248,6 @@ class Channel:
         self._open_turns.pop(turn.id, None)
         self._answers.pop(turn.id, None)
         self._ended_turns.remember(turn.id, turn)
-
-    async def _load_name(self, person_id: PersonId) -> Mapping[PersonId, str]:
-        """Load the current name of a person: people rename themselves."""
-        return await self._store.engine.arun(Read(lambda tx: people.load_names(tx, [person_id]), is_quick=True))
 
     def join(self, client: LiveClient, seq: int, known_turns: Sequence[Turn]) -> None:
         """Send the current state to a client, and everything that follows.

@@ -18,7 +18,6 @@ from palaver.core.engines import sqlite_watch as sqlite_changes
 from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, Read, Transaction, Watch
 from palaver.core.errors import StoreError
 from palaver.core.operation import check_count
-from palaver.core.tasks import cancel_tasks
 from palaver.live.follower import Follower
 from palaver.people.model import Principal, check_can_view_all
 from palaver.sessions import log_table as events, table as sessions, turns_table as turns
@@ -51,6 +50,7 @@ IDLE_SECONDS = 60.0  # between two polls when nothing changes; every change wake
 RETRY_SECONDS = 1.0  # pause before changes that could not be read are read again
 # After a commit of which the engine does not report everything, all followers read the store, spread over this time.
 CATCH_UP_SECONDS = 1.0
+MAX_QUIET_SECONDS = 86_400.0  # then they read it without a commit, too
 
 log = logging.getLogger(__name__)
 
@@ -70,10 +70,11 @@ class Feed:
         self._changed_sessions: set[int] = set()
         self._has_unknown_changes = False  # something has changed, and it is not known what
         self._notify_loop = PollLoop(self._notify, "palaver-feed", log=log, failure_event="feed_notify_failed")
-        self._commit_event = asyncio.Event()  # there was a commit that may concern any session
-        self._last_commit_at = 0.0  # event loop time
+        self._catch_up_loop = PollLoop(
+            self._catch_up, "palaver-feed-catch-up", log=log, failure_event="feed_catch_up_failed"
+        )
+        self._last_commit_at = 0.0  # event loop time; of a commit that may concern any session
         self._watch: Watch | None = None
-        self._catch_up_loop: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         engine = self._store.engine
@@ -86,15 +87,14 @@ class Feed:
 
         self._watch = engine.watch(on_change)
         self._notify_loop.start()
-        self._catch_up_loop = asyncio.create_task(self._run_catch_up_loop(), name="palaver-feed-catch-up")
+        self._catch_up_loop.start()
 
     async def stop(self) -> None:
         """Stop watching the store, and close all followers."""
         if self._watch is not None:
             await asyncio.to_thread(self._watch.close)
         await self._notify_loop.cancel()
-        if self._catch_up_loop is not None:
-            await cancel_tasks([self._catch_up_loop])
+        await self._catch_up_loop.cancel()
         for followers in self._followers.values():
             for follower in followers:
                 follower.close()
@@ -193,7 +193,7 @@ class Feed:
         self._notify_loop.wake()
         if not session_numbers:
             self._last_commit_at = asyncio.get_running_loop().time()
-            self._commit_event.set()
+            self._catch_up_loop.wake()
 
     async def _notify(self) -> float:
         """Find out what has changed, and notify followers and listeners; return the seconds until the next poll."""
@@ -221,24 +221,22 @@ class Feed:
                 listener()
         return IDLE_SECONDS
 
-    async def _run_catch_up_loop(self) -> None:
+    async def _catch_up(self) -> float:
         """Let followers find what is not reported: a lost notification, or a change that nothing notifies of.
 
         While there are no commits, nothing is read, however many followers there are.
         """
         loop = asyncio.get_running_loop()
-        while True:
-            await self._commit_event.wait()
-            self._commit_event.clear()
-            started_at = loop.time()
-            for listener in self._change_listeners:
-                listener(frozenset())
-            followers = [follower for group in self._followers.values() for follower in group]
-            for count, follower in enumerate(followers, 1):
-                if not follower.has_read_since(self._last_commit_at):
-                    follower.wake(should_read=True)
-                await asyncio.sleep(started_at + CATCH_UP_SECONDS * count / len(followers) - loop.time())
-            await asyncio.sleep(started_at + CATCH_UP_SECONDS - loop.time())
+        started_at = loop.time()
+        for listener in self._change_listeners:
+            listener(frozenset())
+        followers = [follower for group in self._followers.values() for follower in group]
+        for count, follower in enumerate(followers, 1):
+            if not follower.has_read_since(self._last_commit_at):
+                follower.wake(should_read=True)
+            await asyncio.sleep(started_at + CATCH_UP_SECONDS * count / len(followers) - loop.time())
+        await asyncio.sleep(started_at + CATCH_UP_SECONDS - loop.time())
+        return MAX_QUIET_SECONDS
 
     def _notify_changes(self, changed: set[int] | None) -> None:
         """Wake the followers of changed sessions (None: of all sessions) and call the change listeners.

@@ -87,8 +87,6 @@ class Follower:
         await self._wake_event.wait()
         self._wake_event.clear()
 
-    # -- from the store ------------------------------------------------------------------------------------
-
     def read_store(
         self, tx: Transaction, session_id: str, person_id: PersonId | None, live: LiveRun | None
     ) -> tuple[list[FeedItem], bool]:
@@ -148,8 +146,6 @@ class Follower:
         pieces, reader.row = turn_leases.list_pieces_after(tx, turn_no, turn.attempt, reader.row)
         return reader.build_items(turn.id, pieces)
 
-    # -- from memory ---------------------------------------------------------------------------------------
-
     def read_live(self, live: LiveRun | None) -> list[FeedItem]:
         """Read more of the draft and the notices of a turn that this process runs."""
         if live is None:
@@ -192,9 +188,6 @@ class _DraftReader:
         item = DraftGrew(turn_id, pieces, self.is_first)
         self.has_sent_draft, self.is_first = bool(pieces), False
         return [item]
-
-
-# -- the lists of all pages ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,9 +262,6 @@ def list_viewers(tx: Transaction, session_ids: Sequence[str]) -> dict[str, froze
 def _load_members(tx: Transaction, audience_no: int) -> frozenset[PersonId]:
     rows = tx.fetch_all("SELECT person_id FROM audience_member WHERE audience_no = $1", audience_no)
     return frozenset(PersonId(person_id) for (person_id,) in rows)
-
-
-# -- one session --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from typing import LiteralString
 
@@ -226,12 +226,8 @@ def _read(connection: PooledConnection, run: Callable[[Transaction], T], *, is_l
     if not (is_long or connection.is_pooled):
         with suppress(_SecondStatementNeeded):
             return run(_SingleStatementTransaction(connection))
-    with connection.begin(_get_limits(is_long), is_read=True) as tx:
+    with connection.begin(LONG_TIME_LIMITS if is_long else None, is_read=True) as tx:
         return run(tx)
-
-
-def _get_limits(is_long: bool) -> Mapping[str, int] | None:
-    return LONG_TIME_LIMITS if is_long else None
 
 
 class _SecondStatementNeeded(Exception):
@@ -266,7 +262,7 @@ def _write(connection: PooledConnection, work: Write[T]) -> T:
                 result = work.single_statement(connection.tx)
                 if result is not None:
                     return result
-            with connection.begin(_get_limits(work.is_long)) as tx:
+            with connection.begin(LONG_TIME_LIMITS if work.is_long else None) as tx:
                 return work.run(tx)
         except _CONFLICTS as error:
             if attempt == MAX_ATTEMPTS:

@@ -23,7 +23,6 @@ import time
 import weakref
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -49,7 +48,7 @@ from palaver.core.engines.sqlite_watch import WakeUp
 from palaver.core.errors import SchemaTooNew, StoreBusy, StoreClosed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -367,27 +366,21 @@ class PostgresThreads:
         """Run work on a thread of its kind; raise `StoreBusy` if it can't start in time."""
         if key is None:
             return await self._run(work, kind)
-        async with self._wait_for_turn(key):
-            return await self._run(work, kind)
-
-    def close(self) -> None:
-        """Let the work that has started finish."""
-        for executor in self._executors.values():
-            executor.shutdown()
-
-    @asynccontextmanager
-    async def _wait_for_turn(self, key: str) -> AsyncIterator[None]:
-        place = (asyncio.get_running_loop(), key)
-        lock = self._locks.setdefault(place, asyncio.Lock())
+        lock = self._locks.setdefault((asyncio.get_running_loop(), key), asyncio.Lock())
         try:
             async with asyncio.timeout(BUSY_TIMEOUT_SECONDS):
                 await lock.acquire()
         except TimeoutError:
             raise StoreBusy(ALL_BUSY) from None
         try:
-            yield
+            return await self._run(work, kind)
         finally:
             lock.release()
+
+    def close(self) -> None:
+        """Let the work that has started finish."""
+        for executor in self._executors.values():
+            executor.shutdown()
 
     async def _run(self, work: Callable[[], T], kind: WorkKind) -> T:
         try:

@@ -18,7 +18,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 import apsw
 
@@ -275,11 +275,8 @@ class SqliteEngine:
                     raise
                 self._make_room()
                 return self._writer.call(work.run, work.max_wait_seconds)
-        except apsw.Error as error:
-            raise self._translate_error(error) from error
-        except SchemaTooNew as error:
-            self._stop_after_upgrade(error)
-            raise
+        except (apsw.Error, SchemaTooNew) as error:
+            self._raise_explained(error)
 
     async def arun(self, work: Work[T]) -> T:
         from asyncio import get_running_loop  # imported here: a blocking program does not need asyncio
@@ -304,11 +301,8 @@ class SqliteEngine:
                     raise
                 await run_on_thread(self._get_reader_threads(), self._make_room)
                 return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
-        except apsw.Error as error:
-            raise self._translate_error(error) from error
-        except SchemaTooNew as error:
-            self._stop_after_upgrade(error)
-            raise
+        except (apsw.Error, SchemaTooNew) as error:
+            self._raise_explained(error)
 
     def watch(self, on_change: OnChange) -> Watch:
         watch = SqliteWatch(self.path, self._connect, on_change, self._watches, self._presence.notice)
@@ -332,20 +326,18 @@ class SqliteEngine:
         self._close_readers()
         self._lock.close()
 
-    def _translate_error(self, error: apsw.Error) -> Exception:
-        """Return the store's error; at the first sign of damage, stop all writing."""
-        translated = translate_error(error, self.path)
-        if isinstance(translated, StoreDamaged) and self._damage is None:
-            self._damage = translated
+    def _raise_explained(self, error: apsw.Error | SchemaTooNew) -> NoReturn:
+        """Raise the store's error; at the first sign of damage or of an upgrade, stop all writing."""
+        explained = error if isinstance(error, SchemaTooNew) else translate_error(error, self.path)
+        if isinstance(explained, StoreDamaged) and self._damage is None:
+            self._damage = explained
             self._checkpointer.stop()
-            log.error("store_damaged", extra={"error": str(translated)})
-        return translated
-
-    def _stop_after_upgrade(self, error: SchemaTooNew) -> None:
-        if self._upgrade is None:
-            self._upgrade = error
+            log.error("store_damaged", extra={"error": str(explained)})
+        elif isinstance(explained, SchemaTooNew) and self._upgrade is None:
+            self._upgrade = explained
             self._checkpointer.stop()
-            log.error("store_upgraded", extra={"error": str(error)})
+            log.error("store_upgraded", extra={"error": str(explained)})
+        raise explained from (None if explained is error else error)
 
     def find_problems(self) -> Sequence[ReadinessProblem]:
         if self._closed:
