@@ -102,7 +102,7 @@ def test_why_lists_delivery_problems(chat: Chat, dm: Source, state: DeliveryStat
     no, now = chat.get_session_no(recorded.session_id), to_micros(chat.clock.now())
 
     def lose(tx: Transaction) -> None:
-        deliveries.enqueue(tx, deliveries.NewDelivery(address="telegram::ada", content="hi", session_no=no), now)
+        deliveries.enqueue(tx, "telegram::ada", "hi", now, session_no=no)
         (sending,) = deliveries.claim_due(tx, "w", now, now + 1, 1, (Platform.TELEGRAM, ""))
         deliveries.finish(tx, sending, state, now, error="the line broke")
 

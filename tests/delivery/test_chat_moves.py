@@ -42,9 +42,7 @@ def get_job(store: SessionStore, job_id: str) -> Job:
 
 def queue_delivery(store: SessionStore, chat: str, content: str, thread: str | None = None) -> None:
     address = str(Address(TELEGRAM, chat, thread))
-    store.engine.run(
-        Write(lambda tx: deliveries.enqueue(tx, deliveries.NewDelivery(address=address, content=content), NOW))
-    )
+    store.engine.run(Write(lambda tx: deliveries.enqueue(tx, address, content, NOW)))
 
 
 def send_next(store: SessionStore) -> list[tuple[str, str]]:

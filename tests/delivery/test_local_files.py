@@ -83,8 +83,8 @@ async def test_a_folder_that_cannot_be_made_is_tried_again_later(tmp_path: Path)
 async def test_a_gateway_with_a_home_folder_writes_what_waits(tmp_path: Path) -> None:
     config = GatewayConfig(saves_local_files=True)
     with SessionStore.open(f"sqlite:///{tmp_path}/test.db", config=config) as store:
-        delivery = deliveries.NewDelivery(address=str(make_message().address), content="Sunny.")
-        store.engine.run(Write(lambda tx: deliveries.enqueue(tx, delivery, get_now(store))))
+        address = str(make_message().address)
+        store.engine.run(Write(lambda tx: deliveries.enqueue(tx, address, "Sunny.", get_now(store))))
         gateway = Gateway(
             store, ScriptedAgent(), profile=AgentProfile(), rules=TurnRules(), outputs=tmp_path / "outputs"
         )

@@ -127,9 +127,8 @@ async def test_nothing_is_sent_to_an_unreachable_target_until_it_writes_again(st
     receipt = await loopback.say("hello")
     assert (await wait_for_delivery(gateway, receipt.session_id)).state is DeliveryState.FAILED
     address = str(Address(LOOPBACK, "ada"))
-    delivery = deliveries.NewDelivery(address=address, content="are you there?")
     now = to_micros(gateway.store.clock.now())
-    await gateway.store.engine.arun(Write(lambda tx: deliveries.enqueue(tx, delivery, now)))
+    await gateway.store.engine.arun(Write(lambda tx: deliveries.enqueue(tx, address, "are you there?", now)))
     await asyncio.sleep(0.05)
     assert len(transport.attempted) == 1
     later = await loopback.say("I am back")

@@ -365,9 +365,10 @@ async def enqueue_with_file(gateway: Gateway, files: Attachments, loopback: Loop
 
     file = await files.receive(person.principal, "notes.txt", chunks())
     address = str(loopback.sent[0].address)
-    new = deliveries.NewDelivery(address=address, content="Here it is.", attachment_ids=[file.id])
     now = to_micros(gateway.store.clock.now())
-    await gateway.store.engine.arun(Write(lambda tx: deliveries.enqueue(tx, new, now)))
+    await gateway.store.engine.arun(
+        Write(lambda tx: deliveries.enqueue(tx, address, "Here it is.", now, attachment_ids=[file.id]))
+    )
 
 
 @pytest.mark.both_engines

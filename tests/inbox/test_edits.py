@@ -42,9 +42,8 @@ def mark_sent(store: SessionStore, receipt: Receipt, address: str, message_id: s
 
     def run(tx: Any) -> None:
         session_no, turn_no = tx.fetch_one("SELECT session_no, no FROM turn WHERE id = $1", receipt.turn_id)
-        new = deliveries.NewDelivery(address=address, content="x", session_no=session_no, turn_no=turn_no)
         if tx.fetch_one("SELECT 1 FROM delivery WHERE turn_no = $1", turn_no) is None:
-            deliveries.enqueue(tx, new, 1)
+            deliveries.enqueue(tx, address, "x", 1, session_no=session_no, turn_no=turn_no)
         tx.execute(
             "INSERT INTO delivery_part (delivery_no, part_no, body, state, sent_message_id)"
             " SELECT no, 1, 'x', 'sent', $2 FROM delivery WHERE turn_no = $1",

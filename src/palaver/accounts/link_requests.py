@@ -265,11 +265,7 @@ def _ask(tx: Transaction, code: LinkCode, now: int, *, is_issuer: bool) -> None:
         Button(label, f"link-{verb}:{code.expires_at}")
         for label, verb in ((say("button.confirm", "Confirm"), CONFIRM), (say("button.cancel", "Cancel"), CANCEL))
     )
-    deliveries.enqueue(
-        tx,
-        deliveries.NewDelivery(address=str(address), content=question, kind=DeliveryKind.NOTICE, buttons=buttons),
-        now,
-    )
+    deliveries.enqueue(tx, str(address), question, now, kind=DeliveryKind.NOTICE, buttons=buttons)
 
 
 def _describe(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> PendingLink:

@@ -124,15 +124,16 @@ def _append(tx: Transaction, session_no: int, post: ChatPost, now: int) -> Poste
 def _enqueue(
     tx: Transaction, address: Address, post: ChatPost, now: int, *, message_seq: int | None = None
 ) -> DeliveryId:
-    delivery = deliveries.NewDelivery(
-        address=str(address),
-        content=post.text,
+    return deliveries.enqueue(
+        tx,
+        str(address),
+        post.text,
+        now,
         session_no=post.session_no,
         turn_no=post.turn_no,
         message_seq=message_seq,
         attachment_ids=post.attachment_ids,
     )
-    return deliveries.enqueue(tx, delivery, now)
 
 
 def list_unanswered_posts(tx: Transaction, arrival: lanes.Arrival, lane_key: str) -> list[dict[str, str]]:

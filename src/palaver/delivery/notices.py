@@ -7,6 +7,7 @@ nothing is taken away where a conversation was: people there are told, once, whe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import quote_text
@@ -18,14 +19,12 @@ from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import resolve_chat
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes, turns_table as turns
-from palaver.sessions.delivery import Button, DeliveryKind
+from palaver.sessions.delivery import DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.keys import DmScope
 from palaver.sessions.targets import format_target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from palaver.core.engines.base import Transaction
     from palaver.core.ids import PersonId
     from palaver.people.table import PersonRow
@@ -40,6 +39,9 @@ _CHATS_WITHOUT_NAME = {
 }
 
 
+send_notice_to_address = partial(deliveries.enqueue, kind=DeliveryKind.NOTICE)
+
+
 def send_notice(tx: Transaction, source: SessionSource, text: str, now: int, *, session_no: int | None = None) -> bool:
     """Queue a notice to the chat of a source; False where people read conversations directly, as on the page."""
     address = find_delivery_address(source)
@@ -47,30 +49,6 @@ def send_notice(tx: Transaction, source: SessionSource, text: str, now: int, *, 
         return False
     send_notice_to_address(tx, str(address), text, now, session_no=session_no)
     return True
-
-
-def send_notice_to_address(
-    tx: Transaction,
-    address: str,
-    text: str,
-    now: int,
-    *,
-    session_no: int | None = None,
-    reply_to: str | None = None,
-    attachment_ids: Sequence[str] = (),
-    buttons: Sequence[Button] = (),
-) -> None:
-    """Queue a notice to an address, as deliveries store it."""
-    notice = deliveries.NewDelivery(
-        address=address,
-        content=text,
-        kind=DeliveryKind.NOTICE,
-        session_no=session_no,
-        reply_to=reply_to,
-        attachment_ids=attachment_ids,
-        buttons=buttons,
-    )
-    deliveries.enqueue(tx, notice, now)
 
 
 def notify_person(

@@ -181,28 +181,27 @@ def confirm_part(tx: Transaction, delivery_no: int, part_no: int, message_id: st
 # -- queueing -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewDelivery:
-    address: str
-    content: str
-    kind: DeliveryKind = DeliveryKind.ANSWER
-    session_no: int | None = None
-    turn_no: int | None = None
-    message_seq: int | None = None  # the message of its session that it sends, if that is not the answer of a turn
-    reply_to: str | None = None
-    attachment_ids: Sequence[str] = ()  # files that are sent after the text
-    buttons: Sequence[Button] = ()  # under its last message, where the platform has buttons
-
-
-def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
+def enqueue(
+    tx: Transaction,
+    address: str,
+    content: str,
+    now: int,
+    *,
+    kind: DeliveryKind = DeliveryKind.ANSWER,
+    session_no: int | None = None,
+    turn_no: int | None = None,
+    message_seq: int | None = None,  # the message of its session that it sends, if that is not the answer of a turn
+    reply_to: str | None = None,
+    attachment_ids: Sequence[str] = (),  # files that are sent after the text
+    buttons: Sequence[Button] = (),  # under its last message, where the platform has buttons
+) -> DeliveryId:
     """Queue a delivery behind everything on its way to the same address; to a dead target it fails at once.
 
     It is stored in the language of chats, as it is now.
     """
-    tx.lock_name(new.address)
+    tx.lock_name(address)
     delivery_id, language = new_delivery_id(), chat_language.name
-    buttons = [[translate(button.label, language), button.data] for button in new.buttons]
-    reason = fetch_value(tx, "SELECT reason FROM dead_target WHERE address = $1", new.address)
+    reason = fetch_value(tx, "SELECT reason FROM dead_target WHERE address = $1", address)
     error = None if reason is None else _store_unreachable(reason)
     tx.execute(
         "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
@@ -212,20 +211,20 @@ def enqueue(tx: Transaction, new: NewDelivery, now: int) -> DeliveryId:
         " AND o.state IN ('pending', 'sending')) THEN NULL"
         " ELSE CAST($8 AS BIGINT) END, $10, $11",
         delivery_id,
-        new.kind.value,
-        new.session_no,
-        new.turn_no,
-        new.address,
-        new.reply_to,
-        make_storable(translate(new.content, language)),
+        kind.value,
+        session_no,
+        turn_no,
+        address,
+        reply_to,
+        make_storable(translate(content, language)),
         now,
         "pending" if error is None else "failed",
         error,
         None if error is None else now,
-        *map(str, Address.from_text(new.address).account_key),
-        json.dumps(list(new.attachment_ids)) if new.attachment_ids else None,
-        json.dumps(buttons) if buttons else None,
-        new.message_seq,
+        *map(str, Address.from_text(address).account_key),
+        json.dumps(list(attachment_ids)) if attachment_ids else None,
+        json.dumps([[translate(each.label, language), each.data] for each in buttons]) if buttons else None,
+        message_seq,
     )
     return delivery_id
 

@@ -47,15 +47,16 @@ def ask_person(tx: Transaction, job_no: int, proposal: JobProposal, lease: TurnL
         Button(say("button.confirm", "Confirm"), f"confirm:{subject}"),
         Button(say("button.reject", "Reject"), f"reject:{subject}"),
     )
-    notice = deliveries.NewDelivery(
-        address=lease.address,
-        content=format_question(proposal),
+    deliveries.enqueue(
+        tx,
+        lease.address,
+        format_question(proposal),
+        now,
         kind=DeliveryKind.NOTICE,
         session_no=lease.session_no,
         reply_to=lease.reply_to,
         buttons=buttons,
     )
-    deliveries.enqueue(tx, notice, now)
 
 
 def record_decision(tx: Transaction, job_row: JobRow, person_id: PersonId, now: int, *, is_confirmed: bool) -> None:

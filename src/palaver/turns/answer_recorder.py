@@ -155,15 +155,16 @@ def _enqueue_answer(
         each for message in messages if message.role == "assistant" for each in find_attachment_ids(message.content)
     ]
     if parts or attachment_ids:
-        delivery = deliveries.NewDelivery(
-            address=address,
-            content=join_texts("\n\n", [*_format_quotes(tx, lease), *parts]),
+        deliveries.enqueue(
+            tx,
+            address,
+            join_texts("\n\n", [*_format_quotes(tx, lease), *parts]),
+            now,
             session_no=lease.session_no,
             turn_no=lease.turn_no,
             reply_to=lease.reply_to,
             attachment_ids=attachment_ids,
         )
-        deliveries.enqueue(tx, delivery, now)
 
 
 def _send_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int) -> None:

@@ -116,10 +116,11 @@ async def test_files_go_both_ways(server: DiscordServer, starter: GatewayStarter
     assert files is not None
     source = SessionSource(Platform.DISCORD, ADA_DM_ID, user_id=ADA["id"])
     file = await files.receive((await gateway.store.aio.get_or_create_person(source)).principal, "plan.txt", read())
-    new = deliveries.NewDelivery(address=str(DIRECT), content="Here it is.", attachment_ids=[file.id])
     now = to_micros(gateway.store.clock.now())
     server.fail("createMessage", None, LOSE_ANSWER)  # the file is there all the same, once
-    await gateway.store.engine.arun(Write(lambda tx: deliveries.enqueue(tx, new, now)))
+    await gateway.store.engine.arun(
+        Write(lambda tx: deliveries.enqueue(tx, str(DIRECT), "Here it is.", now, attachment_ids=[file.id]))
+    )
     await wait_until(lambda: len(server.list_own(ADA_DM_ID)) == 3)
     assert server.list_texts(ADA_DM_ID) == ["I see.", "Here it is.", ""]
     [attachment] = server.list_own(ADA_DM_ID)[-1]["attachments"]

@@ -198,9 +198,10 @@ async def test_files_go_both_ways_and_to_the_thread(server: SlackServer, starter
         person.principal, "plan.txt", read_plan()
     )
     address = str(Address(Platform.SLACK, CHANNEL, thread))
-    new = deliveries.NewDelivery(address=address, content="Here it is.", attachment_ids=[file.id])
     now = to_micros(gateway.store.clock.now())
-    await gateway.store.engine.arun(Write(lambda tx: deliveries.enqueue(tx, new, now)))
+    await gateway.store.engine.arun(
+        Write(lambda tx: deliveries.enqueue(tx, address, "Here it is.", now, attachment_ids=[file.id]))
+    )
     gateway.outbox.wake()
     await wait_until(lambda: any(message.get("files") for message in server.list_own_messages(CHANNEL)))
     [message] = [each for each in server.list_own_messages(CHANNEL) if each.get("files")]
