@@ -52,34 +52,27 @@ _SECRET_FIELD = re.compile(
 
 # Log lines may contain any text, so every pattern takes time in proportion to it: a run of characters is tried once,
 # from its beginning, and never given back (`++`, `*+`).
+_HEADERS = "authorization|set-cookie|cookie"
+_ASSIGNED_NAMES = "password|passwd|passphrase|secret|token|api[_-]?key"
 _ASSIGNMENT = r"""\\*["']?\s*[:=]\s*"""
 _QUOTED_VALUE = r"""\\*"[^"]*"|\\*'[^']*'"""
 
 _SECRETS: Final = tuple(
-    (re.compile(pattern, flags), replacement)
-    for pattern, flags, replacement in (
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
         # A header or an assignment in text: `Authorization: Bearer x`, `password=x`, `"api_key": "x"`.
-        (
-            rf"""((?:authorization|set-cookie|cookie){_ASSIGNMENT})(?:{_QUOTED_VALUE}|[^"'\\\r\n]+)""",
-            re.IGNORECASE,
-            rf"\1{REMOVED}",
-        ),
-        (
-            rf"""((?:password|passwd|passphrase|secret|token|api[_-]?key){_ASSIGNMENT})(?:{_QUOTED_VALUE}|[^\s"',;&}})\]]+)""",
-            re.IGNORECASE,
-            rf"\1{REMOVED}",
-        ),
-        (r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE, rf"\1 {REMOVED}"),
-        (r"(sign-in#)[\w-]+", 0, rf"\1{REMOVED}"),
-        (r"(/shared/)[\w-]{8,}", 0, rf"\1{REMOVED}"),
-        (r"(://[^\s/:@\"']*+:)[^\s/@\"']++(@)", 0, rf"\1{REMOVED}\2"),
-        (r"\bpal_[A-Za-z0-9_-]{16,}", 0, REMOVED),
-        (r"\b(?:sk|pk|rk|xox[abposr]|gh[pousr]|github_pat|AIza|glpat|hf)[-_][A-Za-z0-9_-]{8,}", 0, REMOVED),
-        (r"\bAIza[A-Za-z0-9_-]{30,}", 0, REMOVED),
-        (r"(?<!\d)\d{5,}+:[A-Za-z0-9_-]{30,}", 0, REMOVED),  # the token of a Telegram bot
+        (rf"""(?i)((?:{_HEADERS}){_ASSIGNMENT})(?:{_QUOTED_VALUE}|[^"'\\\r\n]+)""", rf"\1{REMOVED}"),
+        (rf"""(?i)((?:{_ASSIGNED_NAMES}){_ASSIGNMENT})(?:{_QUOTED_VALUE}|[^\s"',;&}})\]]+)""", rf"\1{REMOVED}"),
+        (r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}", rf"\1 {REMOVED}"),
+        (r"(sign-in#)[\w-]+", rf"\1{REMOVED}"),
+        (r"(/shared/)[\w-]{8,}", rf"\1{REMOVED}"),
+        (r"(://[^\s/:@\"']*+:)[^\s/@\"']++(@)", rf"\1{REMOVED}\2"),
+        (r"\bpal_[A-Za-z0-9_-]{16,}", REMOVED),
+        (r"\b(?:sk|pk|rk|xox[abposr]|gh[pousr]|github_pat|AIza|glpat|hf)[-_][A-Za-z0-9_-]{8,}", REMOVED),
+        (r"\bAIza[A-Za-z0-9_-]{30,}", REMOVED),
+        (r"(?<!\d)\d{5,}+:[A-Za-z0-9_-]{30,}", REMOVED),  # the token of a Telegram bot
         (  # a JSON web token
             r"(?<![A-Za-z0-9_-])(?>([A-Za-z0-9_-]*?)\beyJ)[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]++\.[A-Za-z0-9_-]*+",
-            0,
             rf"\1{REMOVED}",
         ),
     )
@@ -109,7 +102,7 @@ def remove_secrets(text: str) -> str:
     return text
 
 
-def configure_logging(stream: TextIO | None = None, *, level: int = logging.INFO) -> None:
+def configure_logging(stream: TextIO | None = None) -> None:
     """Send all logging of this process to standard error, or to another stream."""
     output = stream or sys.stderr
     preprocessors: list[Any] = [
@@ -132,10 +125,10 @@ def configure_logging(stream: TextIO | None = None, *, level: int = logging.INFO
     handler.setFormatter(_SecretRemovingFormatter(preprocessors, for_terminal=output.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(logging.INFO)
     logging.captureWarnings(True)
     for name in ("httpx", "httpx2", "httpcore", "httpcore2", "uvicorn.error", "mcp", "asyncio"):
-        logging.getLogger(name).setLevel(max(level, logging.WARNING))  # they log every request
+        logging.getLogger(name).setLevel(logging.WARNING)  # they log every request
 
 
 class _SecretRemovingFormatter(structlog.stdlib.ProcessorFormatter):

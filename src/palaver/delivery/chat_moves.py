@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import InvalidInput
@@ -26,10 +25,6 @@ from palaver.sessions.delivery import Address
 from palaver.sessions.keys import list_chat_key_prefixes, replace_participant
 from palaver.sessions.model import EndReason
 from palaver.sessions.targets import format_chat_target, parse_target
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _AFTER_COLON = ";"  # the character after ":": what begins with `key:` is less than `key;`
 # A range of an index: the key itself, and every key that continues it with a colon.
@@ -63,10 +58,13 @@ def move_chat(
     tx.lock_name(f"chat:{old_address}")
     old_chat = (platform, account, old_chat_id)
     moved = 0
-    for old_key, new_key in _list_key_pairs(tx, platform, account, old_chat_id, new_chat_id):
-        moved += _move_jobs(tx, old_key, old_chat, new_chat_id)
-        moved += _move_sessions(tx, old_key, new_key, new_chat_id)
-        moved += _move_lanes(tx, old_key, new_key, new_chat_id, now)
+    for agent in _list_agents(tx):
+        old_keys = list_chat_key_prefixes(agent, platform, account, old_chat_id)
+        new_keys = list_chat_key_prefixes(agent, platform, account, new_chat_id)
+        for old_key, new_key in zip(old_keys, new_keys, strict=True):
+            moved += _move_jobs(tx, old_key, old_chat, new_chat_id)
+            moved += _move_sessions(tx, old_key, new_key, new_chat_id)
+            moved += _move_lanes(tx, old_key, new_key, new_chat_id, now)
     moved += _move_deliveries(tx, old_address, new_address, now)
     moved += tx.execute(
         f"UPDATE turn SET address = {_NEW_ADDRESS}, reply_to = NULL"
@@ -89,17 +87,6 @@ def has_lane_in_chat(tx: Transaction, platform: str, account: str, chat_id: str)
         for agent in _list_agents(tx)
         for prefix in list_chat_key_prefixes(agent, platform, account, chat_id)
     )
-
-
-def _list_key_pairs(
-    tx: Transaction, platform: str, account: str, old_chat_id: str, new_chat_id: str
-) -> Iterator[tuple[str, str]]:
-    for agent in _list_agents(tx):
-        yield from zip(
-            list_chat_key_prefixes(agent, platform, account, old_chat_id),
-            list_chat_key_prefixes(agent, platform, account, new_chat_id),
-            strict=True,
-        )
 
 
 def _list_agents(tx: Transaction) -> list[str]:

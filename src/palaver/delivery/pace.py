@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from palaver.core.recent_entries import RecentEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from palaver.delivery.model import Capabilities, Pace
     from palaver.sessions.delivery import AccountKey
@@ -62,16 +62,13 @@ class Pacer:
     def compute_wait(self, chat_id: str) -> float:
         """Return the seconds until a message may be sent to a chat; 0 if it may be sent now."""
         now = self._get_time()
-        waits = [self._paused_until - now]
-        waits += [bucket.compute_wait(now) for bucket in (self._account, self._find_chat(chat_id)) if bucket]
-        return max(0.0, *waits)
+        return max(0.0, self._paused_until - now, *(each.compute_wait(now) for each in self._list_buckets(chat_id)))
 
     def take(self, chat_id: str) -> None:
         """Count a message that is sent to a chat."""
         now = self._get_time()
-        for bucket in (self._account, self._find_chat(chat_id)):
-            if bucket:
-                bucket.take(now)
+        for bucket in self._list_buckets(chat_id):
+            bucket.take(now)
 
     def compute_edit_wait(self, chat_id: str) -> float:
         """Return the seconds until the growing message in a chat may be edited."""
@@ -84,9 +81,12 @@ class Pacer:
         self.take(chat_id)
         self._find_edits(chat_id).take(self._get_time())
 
-    def _find_chat(self, chat_id: str) -> _Bucket | None:
-        pace = self._capabilities.pace_per_chat
-        return _find_bucket(self._chats, chat_id, pace) if pace else None
+    def _list_buckets(self, chat_id: str) -> Iterator[_Bucket]:
+        """Yield what limits messages to a chat."""
+        if self._account:
+            yield self._account
+        if pace := self._capabilities.pace_per_chat:
+            yield _find_bucket(self._chats, chat_id, pace)
 
     def _find_edits(self, chat_id: str) -> _Bucket:
         return _find_bucket(self._edits, chat_id, self._capabilities.edit_pace)

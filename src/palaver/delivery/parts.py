@@ -127,9 +127,8 @@ def _format_unsent_file(file: Attachment, limit: int) -> str:
 
 def decide_outcome(
     before: DeliveryPart,
-    error: DeliveryError | None,
+    result: str | DeliveryError | None,
     *,
-    message_id: str | None = None,
     attempt: int,
     sent_at: int,
     capabilities: Capabilities,
@@ -138,9 +137,10 @@ def decide_outcome(
 ) -> PartOutcome:
     """Decide what follows from an attempt to send a part.
 
-    `before` is the part as it was before the attempt. `has_progress` says that an earlier part has arrived since the
-    attempts were counted.
+    `before` is the part as it was before the attempt, `result` the id of the message or an error. `has_progress` says
+    that an earlier part has arrived since the attempts were counted.
     """
+    error = result if isinstance(result, DeliveryError) else None
     first_sent_at = before.first_sent_at or sent_at
     attempts = 1 if has_progress else attempt
     state, next_step = decide_part_outcome(
@@ -155,7 +155,7 @@ def decide_outcome(
         before,
         state=state,
         first_sent_at=first_sent_at if is_uncertain or error is None else before.first_sent_at,
-        sent_message_id=message_id if error is None else None,
+        sent_message_id=None if isinstance(result, DeliveryError) else result,
         error=None if error is None else error.text,
     )
     if next_step is NextStep.SEND_AS_NEW:

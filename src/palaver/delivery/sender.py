@@ -217,14 +217,11 @@ class DeliverySender:
             sent_at, capabilities = part.first_sent_at, self._adapter.capabilities
             is_safe = sent_at is None or capabilities.recognizes_key(sent_at, self._now())
             if part.edits_id is None and not is_safe:
-                return await self._save_outcome(part, SendUncertain(part.error or STOPPED_WHILE_SENDING), None, 0)
+                return await self._save_outcome(part, SendUncertain(part.error or STOPPED_WHILE_SENDING), 0)
             await self._wait_for_pace()
             await self._mark(part)
         sent_at = self._now()
-        result = await self._call_adapter(part)
-        if isinstance(result, DeliveryError):
-            return await self._save_outcome(part, result, None, sent_at)
-        return await self._save_outcome(part, None, result, sent_at)
+        return await self._save_outcome(part, await self._call_adapter(part), sent_at)
 
     async def _mark(self, part: DeliveryPart) -> None:
         now = self._now()
@@ -237,6 +234,7 @@ class DeliverySender:
         await self._engine.arun(Write(mark))
 
     async def _call_adapter(self, part: DeliveryPart) -> str | DeliveryError | None:
+        """Send a part; return the platform's id of the message, or its error."""
         crash_point("delivery.before_send")
         fields = {"platform": self._adapter.platform, "delivery": self._delivery.id, "part": part.no}
         try:
@@ -291,15 +289,12 @@ class DeliverySender:
             buttons = (*buttons, Button(label, f"retry:{self._turn.id}"))
         return buttons[: self._adapter.capabilities.max_buttons]
 
-    async def _save_outcome(
-        self, before: DeliveryPart, error: DeliveryError | None, message_id: str | None, sent_at: int
-    ) -> bool:
+    async def _save_outcome(self, before: DeliveryPart, result: str | DeliveryError | None, sent_at: int) -> bool:
         """Store an outcome, and mark the next part with it if that can be sent now. Raises _Ended at the end."""
         now = self._now()
         outcome = decide_outcome(
             before,
-            error,
-            message_id=message_id,
+            result,
             attempt=self._delivery.attempt,
             sent_at=sent_at,
             capabilities=self._adapter.capabilities,

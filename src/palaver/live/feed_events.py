@@ -62,14 +62,6 @@ class DeliveryChanged:
 FeedItem = EventAppended | TurnChanged | DraftGrew | NoticeSent | DeliveryChanged
 
 
-@dataclass(frozen=True, slots=True)
-class DraftGrowth:
-    """The consequence of an item of the draft for a reader."""
-
-    new_pieces: Sequence[Piece]
-    starts_over: bool = False  # the reader drops what it received from the draft before
-
-
 class AnswerAssembly:
     """Assembles one answer from its draft and its messages."""
 
@@ -85,8 +77,11 @@ class AnswerAssembly:
         self._call_ids: set[str] = set()
         self._result_ids: set[str] = set()
 
-    def grow_draft(self, item: DraftGrew) -> DraftGrowth:
-        """Add the pieces of an item, which are all new for the reader."""
+    def grow_draft(self, item: DraftGrew) -> bool:
+        """Add the pieces of an item, which are all new for the reader.
+
+        Return whether the answer starts over: the reader drops what it received from the draft before.
+        """
         starts_over = False
         if item.replaces_draft:
             starts_over = any(self._unconfirmed_chars.values()) or bool(self._call_ids)
@@ -94,7 +89,7 @@ class AnswerAssembly:
         for piece in item.pieces:
             self._count(piece)
         self.draft.extend(item.pieces)
-        return DraftGrowth(item.pieces, starts_over)
+        return starts_over
 
     def _count(self, piece: Piece) -> None:
         match piece.kind:

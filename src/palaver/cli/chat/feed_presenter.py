@@ -135,9 +135,9 @@ class FeedPresenter:
     def _present_draft(self, item: DraftGrew) -> list[DisplayItem]:
         if item.turn_id != self._answer.turn_id:
             self._answer = AnswerAssembly(item.turn_id)
-        growth = self._answer.grow_draft(item)
-        restart: list[DisplayItem] = [AnswerEnd(), Note(ANSWER_RESTARTED_TEXT)] if growth.starts_over else []
-        return [*restart, *growth.new_pieces]
+        starts_over = self._answer.grow_draft(item)
+        restart: list[DisplayItem] = [AnswerEnd(), Note(ANSWER_RESTARTED_TEXT)] if starts_over else []
+        return [*restart, *item.pieces]
 
     # -- the log -------------------------------------------------------------------------------------------
 
