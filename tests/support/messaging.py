@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.delivery.chat_posts import ChatPost
-from palaver.delivery.reachable_chats import list_reachable_chats, resolve_chat
+from palaver.delivery.reachable_chats import MAX_REACHABLE_CHATS, ReachableChats
 from palaver.people import table as people
 from palaver.people.model import Principal, Role
 from palaver.sessions.sent_message import SenderKind, SentBy
@@ -38,14 +38,24 @@ def add_writer(store: SessionStore, source: SessionSource, role: Role = Role.MEM
     return Principal(person.id, role)
 
 
-def resolve(store: SessionStore, principal: Principal, target: str, **options: Any) -> ReachableChat:
-    now = get_now(store)
-    return store._engine.run(Read(lambda tx: resolve_chat(tx, principal, target, store._config, now, **options)))
+def resolve(
+    store: SessionStore, principal: Principal, target: str, *, is_from_agent: bool = False, **options: Any
+) -> ReachableChat:
+    def run(tx: Transaction) -> ReachableChat:
+        chats = ReachableChats(tx, principal, store._config, get_now(store), **options)
+        return chats.resolve(target, is_from_agent=is_from_agent)
+
+    return store._engine.run(Read(run))
 
 
-def list_targets(store: SessionStore, principal: Principal, **options: Any) -> list[str]:
-    chats = store._engine.run(Read(lambda tx: list_reachable_chats(tx, principal, store._config, **options)))
-    return [chat.target for chat in chats]
+def list_targets(
+    store: SessionStore, principal: Principal, search: str = "", limit: int = MAX_REACHABLE_CHATS, **options: Any
+) -> list[str]:
+    def run(tx: Transaction) -> list[str]:
+        chats = ReachableChats(tx, principal, store._config, **options)
+        return [chat.target for chat in chats.list_chats(search, limit)]
+
+    return store._engine.run(Read(run))
 
 
 def make_post(text: str = "Sunny, 20 degrees.", **fields: Any) -> ChatPost:

@@ -187,10 +187,9 @@ class NamedLease:
             )
             return True
 
-        def try_without_write(tx: Transaction) -> bool | None:
-            return False if self._is_held_by_other(tx, now) else None
-
-        return await self._engine.arun(Write(take, read_first=try_without_write))
+        return await self._engine.arun(
+            Write(take, read_first=lambda tx: False if self._is_held_by_other(tx, now) else None)
+        )
 
     async def release(self) -> None:
         """Give the lease back, if this process holds it."""

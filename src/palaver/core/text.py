@@ -49,19 +49,13 @@ def make_storable(text: str) -> str:
 
 
 def make_json_storable(value: Any) -> Any:
-    """Return JSON-ready data with all its text storable; the same object if it already was."""
+    """Return JSON-ready data with all its text storable."""
     if isinstance(value, str):
         return make_storable(value)
     if isinstance(value, Mapping):
-        clean = {make_json_storable(key): make_json_storable(inner) for key, inner in value.items()}
-        is_same = all(
-            new_key is key and new is old
-            for (new_key, new), (key, old) in zip(clean.items(), value.items(), strict=False)
-        )
-        return value if is_same and len(clean) == len(value) else clean
+        return {make_json_storable(key): make_json_storable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        items = [make_json_storable(inner) for inner in value]
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+        return [make_json_storable(inner) for inner in value]
     return value
 
 

@@ -16,7 +16,7 @@ from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import Text, say
 from palaver.delivery import table as deliveries
-from palaver.delivery.reachable_chats import resolve_chat
+from palaver.delivery.reachable_chats import ReachableChats
 from palaver.people import table as people
 from palaver.sessions import lanes_table as lanes, turns_table as turns
 from palaver.sessions.delivery import DeliveryKind
@@ -140,7 +140,7 @@ def _find_preferred(
     if address is None:
         return None
     try:
-        return resolve_chat(tx, person_row.person.principal, format_target(address), config, now).source
+        return ReachableChats(tx, person_row.person.principal, config, now).resolve(format_target(address)).source
     except InvalidInput:
         return None
 

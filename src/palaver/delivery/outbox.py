@@ -127,12 +127,10 @@ class Outbox:
                 _recover_orphan(tx, orphan, capabilities[orphan.delivery.address.account_key], now)
             return len(found)
 
-        def find_work(tx: Transaction) -> tuple[list[DeliveryLease], bool]:
-            return list_orphans(tx), deliveries.has_postponed(tx, accounts, now)
-
         crash_point("delivery.before_recovery")
         recovered = 0
-        orphans, has_postponed = await self._engine.arun(Read(find_work))
+        find_work = Read(lambda tx: (list_orphans(tx), deliveries.has_postponed(tx, accounts, now)))
+        orphans, has_postponed = await self._engine.arun(find_work)
         if has_postponed:
             recovered += await self._engine.arun(Write(lambda tx: deliveries.retry_postponed_now(tx, accounts, now)))
         for orphan in orphans:

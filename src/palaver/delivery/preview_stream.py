@@ -271,8 +271,11 @@ class PreviewStream:
             return False
         if self._preview is None:
             found = await self._engine.arun(Read(lambda tx: previews.find_preview(tx, self.turn.no)))
-            if found is not None and found.message_id is not None and not await self._claim(found):
-                return False
+            if found is not None and found.message_id is not None:  # of another process
+                claim = Write(lambda tx: previews.claim_preview(tx, self.turn.no, self._owner, is_owner_dead))
+                if await self._engine.arun(claim) is None:  # that process may still be editing it
+                    log.info("preview_not_claimed", extra={**self._fields, "owner": found.owner})
+                    return False
             self._preview = found
         if self._preview is None or self._preview.message_id is None:
             return await self._send_first(body)
@@ -280,15 +283,6 @@ class PreviewStream:
             await self.adapter.edit(self._preview.message_id, self._build_message(body))
         crash_point("preview.grown")
         return True
-
-    async def _claim(self, preview: Preview) -> bool:
-        """Claim a growing message that another process has sent; False if that process may still be editing it."""
-        claimed = await self._engine.arun(
-            Write(lambda tx: previews.claim_preview(tx, self.turn.no, self._owner, is_owner_dead))
-        )
-        if claimed is None:
-            log.info("preview_not_claimed", extra={**self._fields, "owner": preview.owner})
-        return claimed is not None
 
     async def _send_first(self, body: str) -> bool:
         """Send the growing message; return False if that is not possible, or the turn has ended."""

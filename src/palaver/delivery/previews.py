@@ -116,15 +116,16 @@ class Previews:
             running = previews.list_running_turns(tx)
             return running, [each for account in adapters for each in previews.list_leftovers(tx, account)]
 
+        under_way = set(self._removals)  # one that ends meanwhile may still be among those that are read
         running, leftovers = await self._engine.arun(Read(read, is_quick=True))
         self._update_streams(adapters, running)
         for preview in leftovers:
-            if preview.no not in self._removals:
+            if preview.no not in under_way.union(self._removals):
                 removal = self._remove_leftover(adapters[preview.address.account_key], preview)
                 task = asyncio.create_task(removal, name=f"palaver-preview-removal-{preview.no}")
                 self._removals[preview.no] = task
                 task.add_done_callback(lambda _, no=preview.no: self._removals.pop(no))  # type: ignore[misc]
-        return LEFTOVER_RETRY_SECONDS if self._removals else IDLE_SECONDS
+        return LEFTOVER_RETRY_SECONDS if under_way or self._removals else IDLE_SECONDS
 
     def _update_streams(self, adapters: Mapping[AccountKey, Adapter], running: list[RunningTurn]) -> None:
         turns = {turn.no: turn for turn in running if turn.no not in self._ended}

@@ -10,7 +10,7 @@ reachable, because every person there could make the agent send something.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -71,13 +71,15 @@ class Origin:
     session_no: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SendingRules:
-    """On whose behalf something is sent, and from where."""
+@dataclass(frozen=True, slots=True)
+class ReachableChats:
+    """The chats that may be sent to on behalf of a person, from one place."""
 
+    tx: Transaction
     principal: Principal
     config: GatewayConfig
-    now: int
+    now: int = 0  # a list does not need it
+    _: KW_ONLY
     origin: Origin | None = None
     only_chat: SessionSource | None = None  # of a conversation that several people read
     redactor: Redactor | None = None  # with which ids were hidden from the agent
@@ -90,246 +92,219 @@ class SendingRules:
     def is_owner(self) -> bool:
         return self.principal.role is Role.OWNER and self.only_chat is None
 
+    def list_chats(self, search: str = "", limit: int = MAX_REACHABLE_CHATS) -> list[ReachableChat]:
+        """List chats, the person's own direct messages first; `search` looks into names and targets."""
+        words = search.casefold().split()
+        found: dict[Address, ReachableChat] = {}
+        for chat in self._list_candidates():
+            text = f"{chat.name} {chat.target} {chat.source.platform.label if chat.source else ''}".casefold()
+            if chat.address is not None and all(word in text for word in words):
+                found.setdefault(chat.address, chat)
+            if len(found) >= limit:
+                break
+        return list(found.values())
 
-# ---- the directory ---------------------------------------------------------------------------------------------
+    def resolve(self, text: str, *, is_from_agent: bool = False) -> ReachableChat:
+        """Return the place that a target names, if this person may send there; InvalidInput lists the valid targets.
 
-
-def list_reachable_chats(
-    tx: Transaction,
-    principal: Principal,
-    config: GatewayConfig,
-    *,
-    search: str = "",
-    only_chat: SessionSource | None = None,
-    limit: int = MAX_REACHABLE_CHATS,
-) -> list[ReachableChat]:
-    """List chats that a person may send to, their own direct messages first; `search` looks into names and targets."""
-    rules = SendingRules(principal=principal, config=config, now=0, only_chat=only_chat)
-    words = search.casefold().split()
-    found: dict[Address, ReachableChat] = {}
-    for chat in _list_candidates(tx, rules):
-        text = f"{chat.name} {chat.target} {chat.source.platform.label if chat.source else ''}".casefold()
-        if chat.address is not None and all(word in text for word in words):
-            found.setdefault(chat.address, chat)
-        if len(found) >= limit:
-            break
-    return list(found.values())
-
-
-def _list_candidates(tx: Transaction, rules: SendingRules) -> Iterable[ReachableChat]:
-    if rules.only_chat is None:
-        yield from map(_make_chat, _list_own_dms(tx, rules))
-    elif _is_group(rules.only_chat):
-        yield _make_chat(rules.only_chat)
-    if rules.is_guest:
-        return
-    for home in _load_homes(tx, rules).values():
-        yield _resolve_home(tx, rules, home)
-    if rules.only_chat is not None:
-        return
-    agent, person_id = rules.config.agent, rules.principal.person_id
-    if rules.is_owner:
-        lanes = chat_lanes.list_all_lanes(tx, agent)
-    else:
-        own = chat_lanes.list_own_lanes(tx, agent, person_id)
-        shared = chat_lanes.list_shared_lanes(tx, agent, person_id)
-        lanes = [lane for lane in (*own, *shared) if _is_group(lane.source)]
-    for lane in sorted(lanes, key=lambda each: -each.updated_at):
-        if find_delivery_address(lane.source) is not None:
-            yield _make_chat(lane.source)
-
-
-def _list_own_dms(tx: Transaction, rules: SendingRules) -> list[SessionSource]:
-    """List where a person writes direct messages from, on each of their accounts."""
-    identities = people.list_identities(tx, rules.principal.person_id)
-    sources = [identity.dm_source for identity in identities if identity.dm_source is not None]
-    return [source for source in sources if find_delivery_address(source) is not None]
-
-
-# ---- one target ------------------------------------------------------------------------------------------------
-
-
-def resolve_chat(
-    tx: Transaction,
-    principal: Principal,
-    target_text: str,
-    config: GatewayConfig,
-    now: int,
-    *,
-    origin: Origin | None = None,
-    only_chat: SessionSource | None = None,
-    redactor: Redactor | None = None,
-    is_from_agent: bool = False,
-) -> ReachableChat:
-    """Return the place that a target names, if this person may send there; InvalidInput lists the valid targets.
-
-    The agent (`is_from_agent`) may also write a chat as it was shown to it, with a hidden id or in quotes.
-    """
-    rules = SendingRules(
-        principal=principal, config=config, now=now, origin=origin, only_chat=only_chat, redactor=redactor
-    )
-    try:
-        target = parse_target(target_text)
-    except InvalidInput:
-        target = None
-    chat = _find_shown_chat(tx, rules, target_text, target) if is_from_agent else None
-    if chat is not None:
-        return chat
-    if target is None:
-        raise _build_error(tx, rules, target_text, say("chat.bad_target", "is not a valid target"))
-    match target.kind:
-        case "local":
-            return _resolve_local(tx, rules, target_text)
-        case "origin":
-            return _resolve_origin(tx, rules)
-        case "home":
-            return _resolve_platform(tx, rules, target, target_text)
-        case "chat":
-            is_hidden = is_from_agent and is_hidden_chat(target, redactor)
-            chat = None if is_hidden else _find_chat(tx, rules, target)
-    if chat is None:
-        raise _build_error(tx, rules, target_text, _NOT_ALLOWED)
-    return chat
-
-
-def _find_shown_chat(
-    tx: Transaction, rules: SendingRules, text: str, target: DeliveryTarget | None
-) -> ReachableChat | None:
-    """Return the chat that the agent was shown with this text; `target` is the text as it is parsed, if it can be.
-
-    All chats are listed only if they have to be: for a hidden id, or a text that is not exactly a known chat.
-    """
-    named = target if target is not None and target.kind == "chat" else None
-    if named is not None and rules.redactor is None:
-        chat = _find_chat(tx, rules, named)
-        if chat is not None and chat.is_known:
-            return chat
-    if ":" not in text:
-        return None
-    places = [chat.source for chat in _list_candidates(tx, rules) if chat.source is not None]
-    if rules.origin is not None and find_delivery_address(rules.origin.source) is not None:
-        places.append(rules.origin.source)
-    place = find_shown_place(text, places, rules.redactor)
-    if place is not None:
-        return _find_chat(tx, rules, make_target(place))
-    hidden = None if named is None else find_hidden_chat(named, places, rules.redactor)
-    return None if named is None or hidden is None else _find_chat(tx, rules, replace(named, chat_id=hidden.chat_id))
-
-
-def _resolve_local(tx: Transaction, rules: SendingRules, text: str) -> ReachableChat:
-    if rules.is_guest or rules.only_chat is not None:
-        raise _build_error(tx, rules, text, _NOT_ALLOWED)
-    if not rules.config.saves_local_files:
-        raise InvalidInput(
-            say("chat.no_folder", "local: this gateway has no home folder to save files in. Choose another target.")
-        )
-    return ReachableChat(kind=ChatKind.LOCAL, target="local", name=LOCAL_FILE)
-
-
-def _resolve_origin(tx: Transaction, rules: SendingRules) -> ReachableChat:
-    origin = rules.origin
-    if origin is None:
-        raise _build_error(tx, rules, "origin", say("chat.unknown_origin", "is not known here"))
-    address = find_delivery_address(origin.source)
-    if address is not None:
-        target = make_target(origin.source)
-        chat = _find_chat(tx, rules, target)
-        if chat is None:
-            raise InvalidInput(
-                say("chat.origin_closed", "origin: you can no longer send to the chat in which this was made."),
-                target="origin",
-            )
-        return replace(chat, target="origin")
-    if origin.session_no is None or not sessions.is_visible(tx, origin.session_no, rules.principal.person_id):
-        raise InvalidInput(
-            say(
-                "chat.origin_deleted",
-                "origin: the conversation in which this was made was deleted, or you no longer have access.",
-            ),
-            target="origin",
-        )
-    return ReachableChat(kind=ChatKind.SESSION, target="origin", session_no=origin.session_no)
-
-
-def _resolve_platform(tx: Transaction, rules: SendingRules, target: DeliveryTarget, text: str) -> ReachableChat:
-    """Return the home channel of a platform."""
-    home = _load_homes(tx, rules).get(target.platform)
-    if home is None or (target.account and target.account != home.account):
-        raise _build_error(
-            tx, rules, text, say("chat.no_home", "has no home channel. An owner chooses it with /sethome in a chat")
-        )
-    return replace(_resolve_home(tx, rules, home), target=str(target.platform))
-
-
-def _load_homes(tx: Transaction, rules: SendingRules) -> Mapping[Platform, HomeChannel]:
-    return {} if rules.is_guest else load_home_channels(tx, rules.config)
-
-
-def _resolve_home(tx: Transaction, rules: SendingRules, home: HomeChannel) -> ReachableChat:
-    """Return the chat of a home channel, as an owner wrote there or as people have written there since."""
-    target = make_target(home)
-    known = home_channels.load_chosen(tx).get(home.platform) or _choose_lane(
-        chat_lanes.list_lanes_in_chat(tx, rules.config.agent, _get_chat(target), None), target
-    )
-    return _make_unknown_chat(target, home.name) if known is None else replace(_make_chat(known), name=home.name)
-
-
-def _find_chat(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
-    if target.platform in PLATFORMS_WITHOUT_CHATS:
-        return None
-    if rules.only_chat is not None:
-        return _find_in_shared_place(tx, rules, rules.only_chat, target)
-    for source in _list_own_dms(tx, rules):
-        if (chat := _match_chat(source, target)) is not None:
-            return chat
-    if rules.is_guest:
-        return None
-    return (
-        _find_where_written(tx, rules, target)
-        or _find_home(tx, rules, target)
-        or (_find_for_owner(tx, rules, target) if rules.is_owner else None)
-    )
-
-
-def _find_where_written(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
-    """Return a chat in which this person has written; for an owner, in which any person has."""
-    member_id = None if rules.is_owner else rules.principal.person_id
-    lanes = chat_lanes.list_lanes_in_chat(tx, rules.config.agent, _get_chat(target), member_id)
-    # Not to direct messages of several people.
-    source = _choose_lane(
-        [lane for lane in lanes if rules.is_owner or _is_group(lane.source) or not lane.shared], target
-    )
-    return None if source is None else _make_chat(source)
-
-
-def _find_home(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
-    home = _load_homes(tx, rules).get(target.platform)
-    return None if home is None or make_target(home) != target else _resolve_home(tx, rules, home)
-
-
-def _find_in_shared_place(
-    tx: Transaction, rules: SendingRules, only_chat: SessionSource, target: DeliveryTarget
-) -> ReachableChat | None:
-    """Return a chat that a conversation of several people may send to: its own, and home channels."""
-    own = _match_chat(only_chat, target) if _is_group(only_chat) else None
-    return own or _find_home(tx, rules, target)
-
-
-def _find_for_owner(tx: Transaction, rules: SendingRules, target: DeliveryTarget) -> ReachableChat | None:
-    """Return the direct messages of a person whose account is named, or a chat in which no person has written yet."""
-    identity = people.find_by_account(tx, str(target.platform), target.chat_id)
-    if identity is not None and identity.dm_source is not None:
-        chat = _match_chat(decode_source(identity.dm_source), target)
+        The agent (`is_from_agent`) may also write a chat as it was shown to it, with a hidden id or in quotes.
+        """
+        try:
+            target = parse_target(text)
+        except InvalidInput:
+            target = None
+        chat = self._find_shown_chat(text, target) if is_from_agent else None
         if chat is not None:
             return chat
-    rows = platform_accounts.list_accounts(tx)
-    running = {(row.platform, row.account) for row in rows if row.is_held(rules.now, is_owner_dead)}
-    if (target.platform, target.account) not in running.union(rules.config.chat_accounts):
-        return None
-    return _make_unknown_chat(target, "")
+        if target is None:
+            raise self._build_error(text, say("chat.bad_target", "is not a valid target"))
+        match target.kind:
+            case "local":
+                return self._resolve_local(text)
+            case "origin":
+                return self._resolve_origin()
+            case "home":
+                return self._resolve_platform(target, text)
+            case "chat":
+                is_hidden = is_from_agent and is_hidden_chat(target, self.redactor)
+                chat = None if is_hidden else self._find_chat(target)
+        if chat is None:
+            raise self._build_error(text, _NOT_ALLOWED)
+        return chat
 
+    def _list_candidates(self) -> Iterable[ReachableChat]:
+        if self.only_chat is None:
+            yield from map(_make_chat, self._list_own_dms())
+        elif _is_group(self.only_chat):
+            yield _make_chat(self.only_chat)
+        if self.is_guest:
+            return
+        for home in self._load_homes().values():
+            yield self._resolve_home(home)
+        if self.only_chat is not None:
+            return
+        agent, person_id = self.config.agent, self.principal.person_id
+        if self.is_owner:
+            lanes = chat_lanes.list_all_lanes(self.tx, agent)
+        else:
+            own = chat_lanes.list_own_lanes(self.tx, agent, person_id)
+            shared = chat_lanes.list_shared_lanes(self.tx, agent, person_id)
+            lanes = [lane for lane in (*own, *shared) if _is_group(lane.source)]
+        for lane in sorted(lanes, key=lambda each: -each.updated_at):
+            if find_delivery_address(lane.source) is not None:
+                yield _make_chat(lane.source)
 
-# ---- places ----------------------------------------------------------------------------------------------------
+    def _list_own_dms(self) -> list[SessionSource]:
+        """List where a person writes direct messages from, on each of their accounts."""
+        identities = people.list_identities(self.tx, self.principal.person_id)
+        sources = [identity.dm_source for identity in identities if identity.dm_source is not None]
+        return [source for source in sources if find_delivery_address(source) is not None]
+
+    def _find_shown_chat(self, text: str, target: DeliveryTarget | None) -> ReachableChat | None:
+        """Return the chat that the agent was shown with this text; `target` is the text as it is parsed, if it can be.
+
+        All chats are listed only if they have to be: for a hidden id, or a text that is not exactly a known chat.
+        """
+        named = target if target is not None and target.kind == "chat" else None
+        if named is not None and self.redactor is None:
+            chat = self._find_chat(named)
+            if chat is not None and chat.is_known:
+                return chat
+        if ":" not in text:
+            return None
+        places = [chat.source for chat in self._list_candidates() if chat.source is not None]
+        if self.origin is not None and find_delivery_address(self.origin.source) is not None:
+            places.append(self.origin.source)
+        place = find_shown_place(text, places, self.redactor)
+        if place is not None:
+            return self._find_chat(make_target(place))
+        hidden = None if named is None else find_hidden_chat(named, places, self.redactor)
+        return None if named is None or hidden is None else self._find_chat(replace(named, chat_id=hidden.chat_id))
+
+    def _resolve_local(self, text: str) -> ReachableChat:
+        if self.is_guest or self.only_chat is not None:
+            raise self._build_error(text, _NOT_ALLOWED)
+        if not self.config.saves_local_files:
+            raise InvalidInput(
+                say("chat.no_folder", "local: this gateway has no home folder to save files in. Choose another target.")
+            )
+        return ReachableChat(kind=ChatKind.LOCAL, target="local", name=LOCAL_FILE)
+
+    def _resolve_origin(self) -> ReachableChat:
+        origin = self.origin
+        if origin is None:
+            raise self._build_error("origin", say("chat.unknown_origin", "is not known here"))
+        address = find_delivery_address(origin.source)
+        if address is not None:
+            target = make_target(origin.source)
+            chat = self._find_chat(target)
+            if chat is None:
+                raise InvalidInput(
+                    say("chat.origin_closed", "origin: you can no longer send to the chat in which this was made."),
+                    target="origin",
+                )
+            return replace(chat, target="origin")
+        if origin.session_no is None or not sessions.is_visible(self.tx, origin.session_no, self.principal.person_id):
+            raise InvalidInput(
+                say(
+                    "chat.origin_deleted",
+                    "origin: the conversation in which this was made was deleted, or you no longer have access.",
+                ),
+                target="origin",
+            )
+        return ReachableChat(kind=ChatKind.SESSION, target="origin", session_no=origin.session_no)
+
+    def _resolve_platform(self, target: DeliveryTarget, text: str) -> ReachableChat:
+        """Return the home channel of a platform."""
+        home = self._load_homes().get(target.platform)
+        if home is None or (target.account and target.account != home.account):
+            raise self._build_error(
+                text, say("chat.no_home", "has no home channel. An owner chooses it with /sethome in a chat")
+            )
+        return replace(self._resolve_home(home), target=str(target.platform))
+
+    def _load_homes(self) -> Mapping[Platform, HomeChannel]:
+        return {} if self.is_guest else load_home_channels(self.tx, self.config)
+
+    def _resolve_home(self, home: HomeChannel) -> ReachableChat:
+        """Return the chat of a home channel, as an owner wrote there or as people have written there since."""
+        target = make_target(home)
+        known = home_channels.load_chosen(self.tx).get(home.platform) or _choose_lane(
+            chat_lanes.list_lanes_in_chat(self.tx, self.config.agent, _get_chat(target), None), target
+        )
+        return _make_unknown_chat(target, home.name) if known is None else replace(_make_chat(known), name=home.name)
+
+    def _find_chat(self, target: DeliveryTarget) -> ReachableChat | None:
+        if target.platform in PLATFORMS_WITHOUT_CHATS:
+            return None
+        if self.only_chat is not None:
+            return self._find_in_shared_place(self.only_chat, target)
+        for source in self._list_own_dms():
+            if (chat := _match_chat(source, target)) is not None:
+                return chat
+        if self.is_guest:
+            return None
+        return (
+            self._find_where_written(target)
+            or self._find_home(target)
+            or (self._find_for_owner(target) if self.is_owner else None)
+        )
+
+    def _find_where_written(self, target: DeliveryTarget) -> ReachableChat | None:
+        """Return a chat in which this person has written; for an owner, in which any person has."""
+        member_id = None if self.is_owner else self.principal.person_id
+        lanes = chat_lanes.list_lanes_in_chat(self.tx, self.config.agent, _get_chat(target), member_id)
+        # Not to direct messages of several people.
+        source = _choose_lane(
+            [lane for lane in lanes if self.is_owner or _is_group(lane.source) or not lane.shared], target
+        )
+        return None if source is None else _make_chat(source)
+
+    def _find_home(self, target: DeliveryTarget) -> ReachableChat | None:
+        home = self._load_homes().get(target.platform)
+        return None if home is None or make_target(home) != target else self._resolve_home(home)
+
+    def _find_in_shared_place(self, only_chat: SessionSource, target: DeliveryTarget) -> ReachableChat | None:
+        """Return a chat that a conversation of several people may send to: its own, and home channels."""
+        own = _match_chat(only_chat, target) if _is_group(only_chat) else None
+        return own or self._find_home(target)
+
+    def _find_for_owner(self, target: DeliveryTarget) -> ReachableChat | None:
+        """Return the direct messages of a person whose account is named, or a chat where no person has written yet."""
+        identity = people.find_by_account(self.tx, str(target.platform), target.chat_id)
+        if identity is not None and identity.dm_source is not None:
+            chat = _match_chat(decode_source(identity.dm_source), target)
+            if chat is not None:
+                return chat
+        rows = platform_accounts.list_accounts(self.tx)
+        running = {(row.platform, row.account) for row in rows if row.is_held(self.now, is_owner_dead)}
+        if (target.platform, target.account) not in running.union(self.config.chat_accounts):
+            return None
+        return _make_unknown_chat(target, "")
+
+    def _build_error(self, text: str, problem: str) -> InvalidInput:
+        explained = say(
+            "chat.problem",
+            "{chat} {problem}. {valid}",
+            chat=quote_chat_text(text),
+            problem=problem,
+            valid=self._list_valid_targets(),
+        )
+        return InvalidInput(explained, target=text)
+
+    def _list_valid_targets(self) -> str:
+        """Name targets that are valid; ids are written out only if they are not hidden from the reader of this text."""
+        names = ["origin"] if self.origin is not None else []
+        if self.config.saves_local_files and not self.is_guest and self.only_chat is None:
+            names.append("local")
+        names += map(str, self._load_homes())
+        if self.redactor is None:
+            names += [quote_chat_text(chat.target) for chat in self.list_chats(limit=MAX_NAMED_TARGETS)]
+        return (
+            say("chat.valid", "Valid targets: {names}.", names=", ".join(names))
+            if names
+            else say("chat.none", "There is no chat that you can send to.")
+        )
 
 
 def _get_chat(target: DeliveryTarget) -> tuple[str, str, str]:
@@ -374,35 +349,3 @@ def _make_unknown_chat(target: DeliveryTarget, name: str) -> ReachableChat:
         account=target.account,
     )
     return replace(_make_chat(source), is_known=False)
-
-
-# ---- errors ----------------------------------------------------------------------------------------------------
-
-
-def _build_error(tx: Transaction, rules: SendingRules, text: str, problem: str) -> InvalidInput:
-    explained = say(
-        "chat.problem",
-        "{chat} {problem}. {valid}",
-        chat=quote_chat_text(text),
-        problem=problem,
-        valid=_list_valid_targets(tx, rules),
-    )
-    return InvalidInput(explained, target=text)
-
-
-def _list_valid_targets(tx: Transaction, rules: SendingRules) -> str:
-    """Name targets that are valid; ids are written out only if they are not hidden from the reader of this text."""
-    names = ["origin"] if rules.origin is not None else []
-    if rules.config.saves_local_files and not rules.is_guest and rules.only_chat is None:
-        names.append("local")
-    names += map(str, _load_homes(tx, rules))
-    if rules.redactor is None:
-        chats = list_reachable_chats(
-            tx, rules.principal, rules.config, only_chat=rules.only_chat, limit=MAX_NAMED_TARGETS
-        )
-        names += [quote_chat_text(chat.target) for chat in chats]
-    return (
-        say("chat.valid", "Valid targets: {names}.", names=", ".join(names))
-        if names
-        else say("chat.none", "There is no chat that you can send to.")
-    )

@@ -12,11 +12,11 @@ import logging
 import random
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from palaver.core.background import create_lease_owner, is_owner_dead
 from palaver.core.clock import Clock, to_micros
-from palaver.core.engines.base import Transaction, Write
+from palaver.core.engines.base import Write
 from palaver.core.errors import AccountRefused, ConnectionLost, LeaseLost, PalaverError, StoreError
 from palaver.core.tasks import wait_for_event
 from palaver.core.texts import say
@@ -61,14 +61,12 @@ class AccountLeases:
         now = to_micros(self._store.clock.now())
         until = now + round(self._lease_seconds * 1e6)
 
-        def acquire(tx: Transaction) -> tuple[Fence, AccountStatus] | bool:
-            return platform_accounts.acquire(tx, key, self._owner, until, now, is_owner_dead) or False
-
-        def try_without_write(tx: Transaction) -> bool | None:
-            return None if platform_accounts.can_acquire(tx, key, now, is_owner_dead) else False
-
-        taken = await self._store.engine.arun(Write(acquire, read_first=try_without_write))
-        return AccountLease(*taken, started_at) if isinstance(taken, tuple) else None
+        acquire: Write[tuple[Fence, AccountStatus] | Literal[False]] = Write(
+            lambda tx: platform_accounts.acquire(tx, key, self._owner, until, now, is_owner_dead) or False,
+            read_first=lambda tx: None if platform_accounts.can_acquire(tx, key, now, is_owner_dead) else False,
+        )
+        taken = await self._store.engine.arun(acquire)
+        return AccountLease(*taken, started_at) if taken else None
 
     async def renew(self, lease: AccountLease, status: AccountStatus) -> None:
         """Extend a lease and store the status of its account. Raises LeaseLost if another process has taken it."""

@@ -20,14 +20,7 @@ from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.core.titles import clean_long_text
-from palaver.delivery.reachable_chats import (
-    LOCAL_FILE,
-    ChatKind,
-    Origin,
-    ReachableChat,
-    list_reachable_chats,
-    resolve_chat,
-)
+from palaver.delivery.reachable_chats import LOCAL_FILE, ChatKind, Origin, ReachableChat, ReachableChats
 from palaver.jobs.model import (
     DEFAULT_CHOICE,
     JOB_FIELDS,
@@ -72,7 +65,7 @@ def describe_target(
     if is_own_conversation(text, origin):
         return NamedItem(name=text, words=_OWN_CONVERSATION)
     try:
-        chat = resolve_chat(tx, principal, text, config, to_micros(now), origin=origin)
+        chat = ReachableChats(tx, principal, config, to_micros(now), origin=origin).resolve(text)
     except InvalidInput:
         return NamedItem(
             name=text, words=say("target.unreachable", "not reachable: it was deleted, or you no longer have access")
@@ -83,7 +76,7 @@ def describe_target(
 def list_targets(tx: Transaction, principal: Principal, config: GatewayConfig) -> tuple[NamedItem, ...]:
     """List targets that a person can choose on the page or in the terminal."""
     local = [NamedItem(name="local", words=LOCAL_FILE)] if config.saves_local_files else []
-    chats = list_reachable_chats(tx, principal, config)
+    chats = ReachableChats(tx, principal, config).list_chats()
     return (
         NamedItem(name=ORIGIN, words=say("target.origin", "the conversation where the job is made")),
         *local,
@@ -206,13 +199,12 @@ class FieldChecker:
         """
         if is_own_conversation(text, self.origin):
             return ORIGIN
-        return self._resolve(
-            text, only_chat=self.only_chat, redactor=self.environment.redactor, is_from_agent=True
-        ).target
+        chats = self._find_chats(only_chat=self.only_chat, redactor=self.environment.redactor)
+        return chats.resolve(text, is_from_agent=True).target
 
-    def _resolve(self, target: str, **options: Any) -> ReachableChat:
+    def _find_chats(self, **options: Any) -> ReachableChats:
         config, now = self.environment.config, to_micros(self.now)
-        return resolve_chat(self.tx, self.person.principal, target, config, now, origin=self.origin, **options)
+        return ReachableChats(self.tx, self.person.principal, config, now, origin=self.origin, **options)
 
     def _choose_toolsets(self, targets: Iterable[str], job: Job | None) -> tuple[str, ...]:
         """Return the toolsets of a job when none are named: none that know the person where others read along."""
@@ -227,7 +219,7 @@ class FieldChecker:
         """Whether people other than the job's person read what is sent there; also true if they are unknown."""
         if is_own_conversation(target, self.origin):
             return False
-        chat = self._resolve(target)
+        chat = self._find_chats().resolve(target)
         return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
 
     def _check_toolsets(self, names: Iterable[str]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from palaver.core.source import ChatType
 from palaver.core.texts import edit_text, join_texts, say
 from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_chat
 from palaver.delivery.notices import notify_person
-from palaver.delivery.reachable_chats import resolve_chat
+from palaver.delivery.reachable_chats import ReachableChats
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.fields import get_origin, is_own_conversation
 from palaver.jobs.model import (
@@ -311,13 +311,14 @@ class RunEnd:
             file_address=make_file_address(make_folder_name(job), make_file_name(run)),
         )
         origin = get_origin(self.job_row)
+        chats = ReachableChats(self.tx, self.job_row.principal, self.config, self.now, origin=origin)
         errors: dict[str, str] = {}
         places: set[object] = set()
         for target in job.targets:
             if is_own_conversation(target, origin):
                 continue
             try:
-                chat = resolve_chat(self.tx, self.job_row.principal, target, self.config, self.now, origin=origin)
+                chat = chats.resolve(target)
             except (InvalidInput, NotFound) as error:
                 errors[target] = error.text
                 continue

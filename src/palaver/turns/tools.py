@@ -35,14 +35,7 @@ from palaver.core.recent_entries import RecentEntries
 from palaver.core.source import ChatType, SessionSource
 from palaver.delivery import tools as messaging
 from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_chat
-from palaver.delivery.reachable_chats import (
-    MAX_REACHABLE_CHATS,
-    ChatKind,
-    Origin,
-    ReachableChat,
-    list_reachable_chats,
-    resolve_chat,
-)
+from palaver.delivery.reachable_chats import MAX_REACHABLE_CHATS, ChatKind, Origin, ReachableChat, ReachableChats
 from palaver.delivery.tools import MAX_SENT_CHARS, ListedChat
 from palaver.jobs import runs_table as job_runs, table as jobs, tools as schedule
 from palaver.jobs.fields import get_origin
@@ -237,7 +230,7 @@ class AgentMessages:
     async def list_chats(self, search: str) -> tuple[Sequence[ListedChat], bool]:
         """Return chats that may be sent to from here, and whether there are more."""
         config, only_chat = self.store.config, self._find_only_chat()
-        read = Read(lambda tx: list_reachable_chats(tx, self.principal, config, search=search, only_chat=only_chat))
+        read = Read(lambda tx: ReachableChats(tx, self.principal, config, only_chat=only_chat).list_chats(search))
         chats = await self.store.engine.arun(read)
         listed = [self._describe(chat.source, chat.name) for chat in chats if chat.source is not None]
         return listed, len(chats) == MAX_REACHABLE_CHATS
@@ -261,17 +254,16 @@ class AgentMessages:
         turn_leases.check_lease(tx, lease)
         session = self.session_row.session
         job_row = None if self.principal.job_id is None else jobs.find_by_id(tx, self.principal.job_id)
-        chat = resolve_chat(
+        chats = ReachableChats(
             tx,
             self.principal,
-            target,
             self.store.config,
             now,
             origin=Origin(session.origin, self.session_row.no) if job_row is None else get_origin(job_row),
             only_chat=self._find_only_chat(),
             redactor=self.redactor,
-            is_from_agent=True,
         )
+        chat = chats.resolve(target, is_from_agent=True)
         if chat.session_no == lease.session_no or (chat.address is not None and str(chat.address) == lease.address):
             raise NothingToDo(_OWN_CHAT)
         file_name = f"{from_micros(now):%Y-%m-%dT%H-%M-%S.%fZ}"

@@ -233,4 +233,4 @@ def make_body_storable(body: bytes) -> bytes:
         clean = make_json_storable(value)
     except (ValueError, RecursionError):  # not valid: reported when the route reads it
         return body
-    return body if clean is value else json.dumps(clean).encode()
+    return body if clean == value else json.dumps(clean).encode()
