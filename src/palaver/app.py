@@ -7,6 +7,7 @@ and build none themselves.
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,14 +51,13 @@ def open_store(
     """
     config = _make_config(settings, accounts)
     store = SessionStore.open(settings.database_url, config=config, state_folder=settings.home, upgrade=upgrade)
-    try:
+    with ExitStack() as on_failure:
+        on_failure.callback(store.close)  # the caller gets no store that it could close
         loaded = load_stored_settings(store, settings)
         chat_language.name = loaded.settings.turns.language
         if loaded.rows:
             store.replace_config(_make_config(loaded.settings, accounts))
-    except BaseException:  # the caller gets no store that it could close
-        store.close()
-        raise
+        on_failure.pop_all()
     return store
 
 

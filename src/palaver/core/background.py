@@ -178,13 +178,9 @@ class NamedLease:
             tx.lock_name(f"palaver lease {self._name}")
             if self._is_held_by_other(tx, now):
                 return False
-            tx.execute(
-                "INSERT INTO named_lease (name, owner, until) VALUES ($1, $2, $3)"
-                " ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until",
-                self._name,
-                self._owner,
-                until,
-            )
+            insert = "INSERT INTO named_lease (name, owner, until) VALUES ($1, $2, $3)"
+            update = "ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until"
+            tx.execute(f"{insert} {update}", self._name, self._owner, until)
             return True
 
         return await self._engine.arun(

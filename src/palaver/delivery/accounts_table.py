@@ -81,23 +81,13 @@ def acquire(
 
     Everything that the previous holder was writing is stored or refused when this returns.
     """
-    tx.execute(
-        "INSERT INTO platform_account (platform, account, state, state_since) VALUES ($1, $2, 'off', $3)"
-        " ON CONFLICT DO NOTHING",
-        *map(str, key),
-        now,
-    )
+    insert = "INSERT INTO platform_account (platform, account, state, state_since) VALUES ($1, $2, 'off', $3)"
+    tx.execute(f"{insert} ON CONFLICT DO NOTHING", *map(str, key), now)
     row = find_account(tx, key, tx.for_update)
     if row is None or row.is_held(now, is_owner_dead):
         return None
-    lease_no = fetch_number(
-        tx,
-        "UPDATE platform_account SET lease_owner = $3, lease_until = $4, lease_no = lease_no + 1"
-        f" WHERE {_IS_ACCOUNT} RETURNING lease_no",
-        *map(str, key),
-        owner,
-        until,
-    )
+    take = "UPDATE platform_account SET lease_owner = $3, lease_until = $4, lease_no = lease_no + 1"
+    lease_no = fetch_number(tx, f"{take} WHERE {_IS_ACCOUNT} RETURNING lease_no", *map(str, key), owner, until)
     return Fence(*key, lease_no), row.status
 
 
@@ -107,13 +97,8 @@ def renew(tx: Transaction, fence: Fence, until: int | None, status: AccountStatu
     With None the lease is given back: another process can take it at once.
     """
     freed = ", lease_owner = NULL" if until is None else ""
-    changed = tx.execute(
-        f"UPDATE platform_account SET lease_until = $4{freed}, {_SET_STATUS} WHERE {_HAS_LEASE}",
-        *_make_params(fence),
-        until,
-        *_STATUS.encode_value(status).values(),
-    )
-    return changed > 0
+    update = f"UPDATE platform_account SET lease_until = $4{freed}, {_SET_STATUS} WHERE {_HAS_LEASE}"
+    return tx.execute(update, *_make_params(fence), until, *_STATUS.encode_value(status).values()) > 0
 
 
 def _make_params(fence: Fence) -> tuple[str, str, int]:

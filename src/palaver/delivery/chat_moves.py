@@ -66,12 +66,9 @@ def move_chat(
             moved += _move_sessions(tx, old_key, new_key, new_chat_id)
             moved += _move_lanes(tx, old_key, new_key, new_chat_id, now)
     moved += _move_deliveries(tx, old_address, new_address, now)
-    moved += tx.execute(
-        f"UPDATE turn SET address = {_NEW_ADDRESS}, reply_to = NULL"
-        f" WHERE state IN ('queued', 'running') AND {_HAS_ADDRESS}",
-        old_address,
-        new_address,
-    )
+    move_turns = f"UPDATE turn SET address = {_NEW_ADDRESS}, reply_to = NULL"
+    is_open = f"state IN ('queued', 'running') AND {_HAS_ADDRESS}"
+    moved += tx.execute(f"{move_turns} WHERE {is_open}", old_address, new_address)
     moved += _move_chat_ids(tx, old_chat, new_chat_id, keeps_message_ids=keeps_message_ids)
     moved += _move_home_channel(tx, platform, account, old_chat_id, new_chat_id)
     # A growing message stays behind; the platform has just said where the chat is, so it can be reached there.
@@ -104,12 +101,8 @@ def _list_agents(tx: Transaction) -> list[str]:
 def _move_sessions(tx: Transaction, old_key: str, new_key: str, new_chat_id: str) -> int:
     rows = tx.fetch_all(f"SELECT no, key, source FROM session WHERE {_IS_KEY}", old_key)
     for no, key, source in rows:
-        tx.execute(
-            "UPDATE session SET key = $2, source = $3 WHERE no = $1",
-            no,
-            new_key + key[len(old_key) :],
-            _move_source(source, new_chat_id),
-        )
+        moved_key, moved_source = new_key + key[len(old_key) :], _move_source(source, new_chat_id)
+        tx.execute("UPDATE session SET key = $2, source = $3 WHERE no = $1", no, moved_key, moved_source)
     return len(rows)
 
 
@@ -127,14 +120,8 @@ def _move_lanes(tx: Transaction, old_key: str, new_key: str, new_chat_id: str, n
 def _rename_lane(tx: Transaction, key: str, new_key: str, new_source: str, now: int) -> None:
     """Let a lane go on under another key; one that is there already stays."""
     columns = "audience_no, shared, group_message_no, session_no"
-    tx.execute(
-        f"INSERT INTO lane (key, source, updated_at, {columns})"
-        f" SELECT $2, $3, $4, {columns} FROM lane WHERE key = $1 ON CONFLICT DO NOTHING",
-        key,
-        new_key,
-        new_source,
-        now,
-    )
+    copy = f"SELECT $2, $3, $4, {columns} FROM lane WHERE key = $1 ON CONFLICT DO NOTHING"
+    tx.execute(f"INSERT INTO lane (key, source, updated_at, {columns}) {copy}", key, new_key, new_source, now)
     tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", key, new_key)
     tx.execute("DELETE FROM lane WHERE key = $1", key)
 
@@ -224,11 +211,8 @@ def _move_chat_ids(
         moved = tx.execute(allow, *old_chat, new_chat_id)
     else:
         moved = tx.execute(f"DELETE FROM chat_access WHERE {_IS_ACCOUNT} AND chat_id = $3", *old_chat)
-    moved += tx.execute(
-        f"UPDATE group_message SET chat_id = $4, message_id = NULL WHERE {_IS_ACCOUNT} AND chat_id = $3",
-        *old_chat,
-        new_chat_id,
-    )
+    move_messages = f"UPDATE group_message SET chat_id = $4, message_id = NULL WHERE {_IS_ACCOUNT} AND chat_id = $3"
+    moved += tx.execute(move_messages, *old_chat, new_chat_id)
     if keeps_message_ids:
         moved += tx.execute(
             f"UPDATE inbound_message SET chat = $4 WHERE {_IS_ACCOUNT} AND chat = $3 AND NOT EXISTS ("

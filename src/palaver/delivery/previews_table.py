@@ -54,6 +54,7 @@ class Preview:
 _TURN: Final = Columns(RunningTurn, types={Address}, session_id="s.id")
 _PREVIEW: Final = Columns(Preview, types={Address}, without=("has_delivery",))
 _SELECTED: Final = _PREVIEW.format_select("p")
+_HAS_UNKNOWN_ID: Final = "platform = $1 AND account = $2 AND key = $3 AND message_id IS NULL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +147,8 @@ def _insert(tx: Transaction, turn_no: int | None, key: str, address: Address, me
 
 def save_message_id(tx: Transaction, key: str, account: AccountKey, message_id: str) -> None:
     """Store the platform's id of a preview that has arrived."""
-    tx.execute(
-        "UPDATE preview SET message_id = $4 WHERE platform = $1 AND account = $2 AND key = $3 AND message_id IS NULL",
-        *map(str, account),
-        key,
-        make_storable(message_id),
-    )
+    update = f"UPDATE preview SET message_id = $4 WHERE {_HAS_UNKNOWN_ID}"
+    tx.execute(update, *map(str, account), key, make_storable(message_id))
 
 
 def save_sent(tx: Transaction, turn: RunningTurn, message_id: str, now: int) -> Preview | None:
@@ -182,7 +179,7 @@ def _is_stray(tx: Transaction, turn_no: int, key: str, message_id: str) -> bool:
 
 def has_unknown_id(tx: Transaction, key: str, account: AccountKey) -> bool:
     """Return whether there is a preview with this key of which it is unknown whether it has arrived."""
-    select = "SELECT 1 FROM preview WHERE platform = $1 AND account = $2 AND key = $3 AND message_id IS NULL"
+    select = f"SELECT 1 FROM preview WHERE {_HAS_UNKNOWN_ID}"
     return tx.fetch_one(select, *map(str, account), key) is not None
 
 

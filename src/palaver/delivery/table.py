@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 
 _PART: Final = Columns(DeliveryPart, no="part_no")
+_IS_PART = "delivery_no = $1 AND part_no = $2"
+_IS_UNSENT_PART = f"{_IS_PART} AND state <> 'sent'"
 
 
 def list_parts(tx: Transaction, delivery_no: int) -> list[DeliveryPart]:
@@ -63,20 +65,15 @@ def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) 
 
 
 def mark_sending(tx: Transaction, delivery_no: int, part_no: int, now: int) -> None:
-    tx.execute(
-        "UPDATE delivery_part SET state = 'sending', first_sent_at = COALESCE(first_sent_at, $3)"
-        " WHERE delivery_no = $1 AND part_no = $2 AND state <> 'sent'",
-        delivery_no,
-        part_no,
-        now,
-    )
+    mark = "UPDATE delivery_part SET state = 'sending', first_sent_at = COALESCE(first_sent_at, $3)"
+    tx.execute(f"{mark} WHERE {_IS_UNSENT_PART}", delivery_no, part_no, now)
 
 
 def save_outcome(tx: Transaction, delivery_no: int, part: DeliveryPart) -> None:
     """Store the state of a part after an attempt, unless the platform has confirmed it meanwhile."""
     tx.execute(
         "UPDATE delivery_part SET state = $3, edits_id = $4, first_sent_at = $5, sent_message_id = $6, error = $7"
-        " WHERE delivery_no = $1 AND part_no = $2 AND state <> 'sent'",
+        f" WHERE {_IS_UNSENT_PART}",
         delivery_no,
         part.no,
         part.state.value,
@@ -146,31 +143,16 @@ def find_part(tx: Transaction, account: AccountKey, delivery_id: str, part_no: i
 
 def fail_part(tx: Transaction, delivery_no: int, part_no: int, error: str, now: int) -> None:
     """Record that a part has certainly not arrived, although the platform had taken it. So its delivery has failed."""
-    tx.execute(
-        "UPDATE delivery_part SET state = 'failed', first_sent_at = NULL, sent_message_id = NULL, error = $3"
-        " WHERE delivery_no = $1 AND part_no = $2",
-        delivery_no,
-        part_no,
-        _encode_error(error),
-    )
-    tx.execute(
-        "UPDATE delivery SET state = 'failed', error = $2, ended_at = $3"
-        " WHERE no = $1 AND state IN ('sent', 'uncertain')",
-        delivery_no,
-        _encode_error(error),
-        now,
-    )
+    fail = "UPDATE delivery_part SET state = 'failed', first_sent_at = NULL, sent_message_id = NULL, error = $3"
+    tx.execute(f"{fail} WHERE {_IS_PART}", delivery_no, part_no, _encode_error(error))
+    end = "UPDATE delivery SET state = 'failed', error = $2, ended_at = $3"
+    tx.execute(f"{end} WHERE no = $1 AND state IN ('sent', 'uncertain')", delivery_no, _encode_error(error), now)
 
 
 def confirm_part(tx: Transaction, delivery_no: int, part_no: int, message_id: str) -> None:
     """Record that a part has arrived. An uncertain delivery all of whose parts have arrived is sent."""
-    tx.execute(
-        "UPDATE delivery_part SET state = 'sent', sent_message_id = $3, error = NULL"
-        " WHERE delivery_no = $1 AND part_no = $2 AND state <> 'sent'",
-        delivery_no,
-        part_no,
-        make_storable(message_id),
-    )
+    confirm = "UPDATE delivery_part SET state = 'sent', sent_message_id = $3, error = NULL"
+    tx.execute(f"{confirm} WHERE {_IS_UNSENT_PART}", delivery_no, part_no, make_storable(message_id))
     tx.execute(
         "UPDATE delivery SET state = 'sent', error = NULL WHERE no = $1 AND state = 'uncertain'"
         " AND NOT EXISTS (SELECT 1 FROM delivery_part p WHERE p.delivery_no = $1 AND p.state <> 'sent')",
@@ -272,23 +254,12 @@ def claim_due(
     tx: Transaction, owner: str, now: int, lease_until: int, limit: int, account: AccountKey
 ) -> list[DeliveryLease]:
     """Claim the deliveries of an account that are due, one for each address."""
-    due = tx.fetch_all(
-        "SELECT no FROM delivery"
-        " WHERE platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL AND due_at <= $3"
-        f" ORDER BY due_at LIMIT $4 {tx.skip_locked}",
-        *account,
-        now,
-        limit,
-    )
+    is_due = "platform = $1 AND account = $2 AND state = 'pending' AND due_at IS NOT NULL AND due_at <= $3"
+    select = f"SELECT no FROM delivery WHERE {is_due} ORDER BY due_at LIMIT $4 {tx.skip_locked}"
+    take = "UPDATE delivery SET state = 'sending', attempts = attempts + 1, lease_owner = $2, lease_until = $3"
     claimed = []
-    for (no,) in due:
-        row = tx.fetch_one(
-            "UPDATE delivery SET state = 'sending', attempts = attempts + 1, lease_owner = $2, lease_until = $3"
-            f" WHERE no = $1 RETURNING {DELIVERY_COLUMNS}",
-            no,
-            owner,
-            lease_until,
-        )
+    for (no,) in tx.fetch_all(select, *account, now, limit):
+        row = tx.fetch_one(f"{take} WHERE no = $1 RETURNING {DELIVERY_COLUMNS}", no, owner, lease_until)
         assert row is not None  # noqa: S101
         claimed.append(_lease_from_row(tx, row, owner))
     return claimed
@@ -368,21 +339,13 @@ def mark_target_dead(tx: Transaction, address: str, reason: str, now: int) -> No
     """Record that an address cannot be reached, and fail everything that waits for it."""
     stored_reason = make_storable(store_text(reason))
     tx.lock_name(address)
-    tx.execute(
-        "INSERT INTO dead_target (address, reason, marked_at) VALUES ($1, $2, $3)"
-        " ON CONFLICT (address) DO UPDATE SET reason = excluded.reason, marked_at = excluded.marked_at",
-        address,
-        stored_reason,
-        now,
-    )
-    tx.execute(
-        "UPDATE delivery SET state = 'failed', ended_at = $2, error = $3, due_at = NULL"
-        # Both conditions, so that the partial index on open deliveries is used.
-        " WHERE address = $1 AND state IN ('pending', 'sending') AND state = 'pending'",
-        address,
-        now,
-        _store_unreachable(stored_reason),
-    )
+    insert = "INSERT INTO dead_target (address, reason, marked_at) VALUES ($1, $2, $3)"
+    update = "ON CONFLICT (address) DO UPDATE SET reason = excluded.reason, marked_at = excluded.marked_at"
+    tx.execute(f"{insert} {update}", address, stored_reason, now)
+    fail = "UPDATE delivery SET state = 'failed', ended_at = $2, error = $3, due_at = NULL"
+    # Both conditions, so that the partial index on open deliveries is used.
+    is_waiting = "state IN ('pending', 'sending') AND state = 'pending'"
+    tx.execute(f"{fail} WHERE address = $1 AND {is_waiting}", address, now, _store_unreachable(stored_reason))
 
 
 def _store_unreachable(stored_reason: str) -> str:
@@ -424,15 +387,11 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
         error=None if error is None else str(load_text(error)),
     )
     tx.lock_name(address)
-    reopened = tx.execute(
-        "UPDATE delivery SET state = 'pending', attempts = 0, error = NULL, ended_at = NULL, due_at = NULL"
-        " WHERE no = $1 AND state IN ('failed', 'uncertain')",
-        no,
-    )
-    if not reopened:
+    reopen = "UPDATE delivery SET state = 'pending', attempts = 0, error = NULL, ended_at = NULL, due_at = NULL"
+    if not tx.execute(f"{reopen} WHERE no = $1 AND state IN ('failed', 'uncertain')", no):
         raise NothingToDo("This answer was already delivered or is being sent.", delivery_id=delivery_id)
-    reopen = "UPDATE delivery_part SET state = 'pending', first_sent_at = NULL, error = NULL"
-    tx.execute(f"{reopen} WHERE delivery_no = $1 AND state <> 'sent'", no)
+    reopen_parts = "UPDATE delivery_part SET state = 'pending', first_sent_at = NULL, error = NULL"
+    tx.execute(f"{reopen_parts} WHERE delivery_no = $1 AND state <> 'sent'", no)
     mark_target_alive(tx, address)
     restore_order(tx, address, now)
     [(_, status)] = delivery_queries.list_statuses(tx, [no])

@@ -391,13 +391,12 @@ class SqliteEngine:
     def _connect(self, *, reader: bool = False) -> apsw.Connection:
         """Open another connection to the same file, and to no other."""
         self._presence.check()
-        db = connect(self.path, reader=reader)
-        try:
+        with contextlib.ExitStack() as on_failure:
+            db = connect(self.path, reader=reader)
+            on_failure.callback(db.close)
+            on_failure.callback(db.config, apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # before it is closed
             self._presence.check()
-        except BaseException:
-            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            db.close()
-            raise
+            on_failure.pop_all()
         return db
 
     def _handle_commit(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
