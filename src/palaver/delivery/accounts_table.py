@@ -129,7 +129,7 @@ def _account_from_row(row: Row) -> AccountRow:
     return _ROW.decode(row, status=_STATUS.decode(row[len(_ROW) :]))
 
 
-def save(tx: Transaction, account: AccountKey, cursor: Cursor, now: int) -> None:
+def save_cursor(tx: Transaction, account: AccountKey, cursor: Cursor, now: int) -> None:
     tx.execute(
         "INSERT INTO platform_cursor (platform, account, name, value, updated_at) VALUES ($1, $2, $3, $4, $5)"
         " ON CONFLICT (platform, account, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
@@ -140,7 +140,7 @@ def save(tx: Transaction, account: AccountKey, cursor: Cursor, now: int) -> None
     )
 
 
-def load(tx: Transaction, account: AccountKey, name: str = "") -> str | None:
+def load_cursor(tx: Transaction, account: AccountKey, name: str = "") -> str | None:
     """Return the cursor that was saved last; None if there is none."""
     select = "SELECT value FROM platform_cursor WHERE platform = $1 AND account = $2 AND name = $3"
     value: str | None = fetch_value(tx, select, *map(str, account), name)

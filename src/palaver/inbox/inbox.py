@@ -126,7 +126,9 @@ class Inbox:
         await self._write(lambda _tx: nothing, Checkpoint(account, fence, cursor))
 
     async def load_cursor(self, account: AccountKey, name: str = "") -> str | None:
-        return await self._store.engine.arun(Read(lambda tx: platform_cursors.load(tx, account, name), is_quick=True))
+        return await self._store.engine.arun(
+            Read(lambda tx: platform_cursors.load_cursor(tx, account, name), is_quick=True)
+        )
 
     # -- messages ------------------------------------------------------------------------------------------
 

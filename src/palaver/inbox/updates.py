@@ -347,4 +347,4 @@ class Checkpoint:
         if self.fence is not None:
             platform_accounts.check_fence(tx, self.fence)
         if self.cursor is not None:
-            platform_accounts.save(tx, self.account, self.cursor, now)
+            platform_accounts.save_cursor(tx, self.account, self.cursor, now)

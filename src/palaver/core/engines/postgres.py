@@ -141,8 +141,7 @@ class PostgresEngine:
     def _run_once(self, run: Callable[[PooledConnection], T], kind: WorkKind, *, is_long: bool) -> T:
         with self._pool.borrow(kind, is_long=is_long) as connection:
             try:
-                if self.clock.needs_sync:
-                    self.clock.sync(connection)
+                self.clock.sync(connection)
                 return run(connection)
             except psycopg.Error as error:
                 if isinstance(error, _ROLLED_BACK) or not (connection.closed or isinstance(error, _SHUTDOWNS)):

@@ -137,13 +137,12 @@ class ServerClock:
         """Return the current server time, aware, in UTC."""
         return from_micros(self._ticks() + (self._offset or 0))
 
-    @property
-    def needs_sync(self) -> bool:
-        return self._offset is None or self._ticks() - self._synced_at > SYNC_INTERVAL_MICROS
-
     def sync(self, connection: psycopg.Connection[tuple[int]]) -> None:
-        """Ask the server for its time."""
-        sent_at = self._synced_at = self._ticks()
+        """Ask the server for its time, unless that was done a moment ago."""
+        sent_at = self._ticks()
+        if self._offset is not None and sent_at - self._synced_at <= SYNC_INTERVAL_MICROS:
+            return
+        self._synced_at = sent_at
         row = connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").fetchone()
         received_at = self._ticks()
         assert row is not None  # noqa: S101
