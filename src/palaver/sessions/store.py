@@ -25,6 +25,8 @@ from palaver.core.operation import (
     check_count,
     check_minutes,
     operation,
+    read_operation,
+    write_operation,
 )
 from palaver.core.source import SessionSource
 from palaver.core.text import is_storable
@@ -97,23 +99,21 @@ class StoreOperations(SessionOperations[R]):
             single_statement=lambda tx: lanes.append_in_one_statement(tx, arrival, user_message, from_human=from_human),
         )
 
-    @operation
-    def reset_session(self, key: str) -> Work[SessionEntry]:
+    @write_operation
+    def reset_session(self, tx: Transaction, key: str) -> SessionEntry:
         """End the lane's session and start a new one. `restore` reverts it."""
-        now = self._scope.now()
-        return Write(lambda tx: _require_entry(lanes.reset_session(tx, key, now), key))
+        return _require_entry(lanes.reset_session(tx, key, self._scope.now()), key)
 
-    @operation
-    def switch_session(self, key: str, session_id: str) -> Work[SessionEntry]:
+    @write_operation
+    def switch_session(self, tx: Transaction, key: str, session_id: str) -> SessionEntry:
         """Move the lane to another session, which keeps its own totals. `restore` reverts it."""
-        now = self._scope.now()
-        return Write(lambda tx: _require_entry(lanes.switch_session(tx, key, sessions.get(tx, session_id), now), key))
+        entry = lanes.switch_session(tx, key, sessions.get(tx, session_id), self._scope.now())
+        return _require_entry(entry, key)
 
-    @operation
-    def restore(self, key: str) -> Work[SessionEntry]:
+    @write_operation
+    def restore(self, tx: Transaction, key: str) -> SessionEntry:
         """Revert the lane's last reset or switch; called again, the one before it."""
-        now = self._scope.now()
-        return Write(lambda tx: lanes.restore_session(tx, key, now))
+        return lanes.restore_session(tx, key, self._scope.now())
 
     # -- the transcript ------------------------------------------------------------------------------------
 
@@ -163,73 +163,66 @@ class StoreOperations(SessionOperations[R]):
         self._indexer.notify()
         return Write(lambda tx: events.rewrite_transcript(tx, sessions.get(tx, session_id).no, replacement, now))
 
-    @operation
-    def load_events(self, session_id: str, after: int = 0, limit: int = 1000) -> Work[list[Event]]:
+    @read_operation
+    def load_events(self, tx: Transaction, session_id: str, after: int = 0, limit: int = 1000) -> list[Event]:
         """Load the complete log after a number: all messages, hidden ones too, and every other event."""
         check_count("after", after, minimum=0)
         check_count("limit", limit)
-        return Read(lambda tx: events.list_events(tx, sessions.get(tx, session_id).no, after=after, limit=limit))
+        return events.list_events(tx, sessions.get(tx, session_id).no, after=after, limit=limit)
 
     # -- usage ---------------------------------------------------------------------------------------------
 
-    @operation
-    def update_session(self, id_or_key: str, /, usage: TurnUsage | None = None, **fields: Any) -> Work[None]:
+    @write_operation
+    def update_session(self, tx: Transaction, id_or_key: str, /, usage: TurnUsage | None = None, **fields: Any) -> None:
         """Add the usage of one turn to a session, given by its id or by the key of the lane that is on it.
 
         Takes a `TurnUsage` or its fields. A field that is not given changes nothing, nor does a `turn_id` that was
         added before.
         """
         turn_usage = _build_usage(usage, fields)
-        now = self._scope.now()
-
-        def run(tx: Transaction) -> None:
-            session_id = id_or_key
-            if id_or_key.startswith("agent:"):
-                row = lanes.find_current_session(tx, id_or_key)
-                session_id = row.session.id if row else id_or_key
-            _add_usage(tx, session_id, turn_usage, now)
-
-        return Write(run)
+        current = lanes.find_current_session(tx, id_or_key) if id_or_key.startswith("agent:") else None
+        _add_usage(tx, current.session.id if current else id_or_key, turn_usage, self._scope.now())
 
     # -- finding and organizing ----------------------------------------------------------------------------
 
-    get_session = operation(SessionOperations._get)
+    get_session = read_operation(SessionOperations._get)
 
-    @operation
-    def find_entry(self, key: str) -> Work[SessionEntry | None]:
+    @read_operation
+    def find_entry(self, tx: Transaction, key: str) -> SessionEntry | None:
         """Find the entry of a lane without applying the reset policy; None if the lane does not exist."""
-        return Read(lambda tx: lanes.find_entry(tx, key))
+        return lanes.find_entry(tx, key)
 
-    @operation
+    @read_operation
     def list_sessions(
         self,
+        tx: Transaction,
         active_minutes: float | None = None,
         *,
         limit: int = 50,
         cursor: str | None = None,
         state: str = "active",
-    ) -> Work[Page[Session]]:
+    ) -> Page[Session]:
         """List sessions with messages, newest first; with `active_minutes`, only those active since then."""
         since = None
         if active_minutes is not None:
             check_minutes("active_minutes", active_minutes)
             since = to_micros(self._clock.now() - timedelta(minutes=active_minutes))
         session_filter = session_lists.SessionFilter(state=state, limit=limit, cursor=cursor, active_since=since)
-        return Read(lambda tx: session_lists.list_sessions(tx, session_filter, None))
+        return session_lists.list_sessions(tx, session_filter, None)
 
-    @operation
-    def has_any_sessions(self) -> Work[bool]:
+    @read_operation
+    def has_any_sessions(self, tx: Transaction) -> bool:
         """Return whether any session of the store has messages."""
-        return Read(session_lists.has_any_messages)
+        return session_lists.has_any_messages(tx)
 
-    rename_session = operation(SessionOperations._rename)
-    move_to_project = operation(SessionOperations._move)
+    rename_session = write_operation(SessionOperations._rename)
+    move_to_project = write_operation(SessionOperations._move)
     delete_session = operation(SessionOperations._delete_completely)
 
-    @operation
-    def find_free_title(self, session_id: str, title: str) -> Work[str]:
+    @read_operation
+    def find_free_title(self, tx: Transaction, session_id: str, title: str) -> str:
         """Return the title itself if it is free for this session's owner, or its next free number (`My Project #2`)."""
-        return Read(lambda tx: sessions.find_free_title(tx, sessions.get(tx, session_id), title))
+        return sessions.find_free_title(tx, sessions.get(tx, session_id), title)
 
     @operation
     def search(self, text: str, *, limit: int = 20, cursor: str | None = None) -> ReadAfterWork[Any, SearchHits]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.core.clock import from_micros
 from palaver.core.columns import Columns
@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 _IS_VISIBLE = """($2 = '' OR EXISTS
     (SELECT 1 FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = s.audience_no))"""
 _MAX_SAME_TITLES = 50
-
-
+SessionFlag = Literal["pinned", "archived"]
+_FLAG_EVENTS = {  # when it is taken back, and when it is set
+    "pinned": (EventKind.UNPINNED, EventKind.PINNED),
+    "archived": (EventKind.UNARCHIVED, EventKind.ARCHIVED),
+}
 _SESSION = Columns(
     Session,
     without={"usage"},
@@ -333,22 +336,15 @@ def _list_title_audiences(tx: Transaction, session_row: SessionRow) -> list[int]
     return people.list_title_audiences(tx, session_row.audience_no, shared=session_row.session.shared)
 
 
-def set_pinned_or_archived(
-    tx: Transaction, session_row: SessionRow, kind: EventKind, now: int, person_id: PersonId | None
+def set_flag(
+    tx: Transaction, session_row: SessionRow, flag: SessionFlag, value: bool, now: int, person_id: PersonId | None
 ) -> Session:
     """Pin, unpin, archive or unarchive a session; doing it twice changes nothing."""
     no, session = session_row.no, session_row.session
-    column, value = {
-        EventKind.PINNED: ("pinned_at", now),
-        EventKind.UNPINNED: ("pinned_at", None),
-        EventKind.ARCHIVED: ("archived_at", now),
-        EventKind.UNARCHIVED: ("archived_at", None),
-    }[kind]
-    is_set = session.pinned if column == "pinned_at" else session.archived
-    if is_set == (value is not None):
+    if getattr(session, flag) == value:
         return session
-    tx.execute(f"UPDATE session SET {column} = $2 WHERE no = $1", no, value)
-    events.append_event(tx, no, kind, now, person_id)
+    tx.execute(f"UPDATE session SET {flag}_at = $2 WHERE no = $1", no, now if value else None)
+    events.append_event(tx, no, _FLAG_EVENTS[flag][value], now, person_id)
     return get_by_no(tx, no).session
 
 

@@ -9,9 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Transaction, Work
 from palaver.core.errors import AmbiguousMatch, InvalidTitle, SessionNotFound
-from palaver.core.operation import Page, R, operation
+from palaver.core.operation import Page, R, read_operation
 from palaver.core.text import is_storable
 from palaver.core.texts import say
 from palaver.core.titles import parse_title_slot
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from palaver.core.engines.base import Transaction
     from palaver.sessions.model import Session, SessionSummary
 
 
@@ -170,18 +170,15 @@ def _build_title_condition(title: str | None) -> Callable[[Session], bool] | Non
 class SummaryOperations(ViewPart[R]):
     """Summaries for the principal: the read marks in them are theirs."""
 
-    @operation
-    def get(self, session_id: str) -> Work[SessionSummary]:
-        def run(tx: Transaction) -> SessionSummary:
-            session = self._scope.get_session_row(tx, session_id, Action.READ).session
-            return session_lists.load_summaries(tx, [session], self._scope.person_id)[0]
+    @read_operation
+    def get(self, tx: Transaction, session_id: str) -> SessionSummary:
+        session = self._scope.get_session_row(tx, session_id, Action.READ).session
+        return session_lists.load_summaries(tx, [session], self._scope.person_id)[0]
 
-        return Read(run)
-
-    @operation
+    @read_operation
     def list(
-        self, *, limit: int = 50, cursor: str | None = None, **criteria: Unpack[ListCriteria]
-    ) -> Work[Page[SessionSummary]]:
+        self, tx: Transaction, *, limit: int = 50, cursor: str | None = None, **criteria: Unpack[ListCriteria]
+    ) -> Page[SessionSummary]:
         """List conversations with messages that meet every given condition, newest first.
 
         States: active, archived, pinned, expired. `after` and `before` limit when they were last active. The words of
@@ -189,9 +186,5 @@ class SummaryOperations(ViewPart[R]):
         name of the place. `-word` must not occur there. With one of the two, a page may be short or even empty and
         still have a cursor that continues the list.
         """
-
-        def run(tx: Transaction) -> Page[SessionSummary]:
-            page = load_session_page(tx, self._scope, limit, cursor, criteria)
-            return Page(session_lists.load_summaries(tx, page, self._scope.person_id), page.cursor)
-
-        return Read(run)
+        page = load_session_page(tx, self._scope, limit, cursor, criteria)
+        return Page(session_lists.load_summaries(tx, page, self._scope.person_id), page.cursor)

@@ -6,7 +6,7 @@ A `ViewScope` has the rules for one principal; a `TrustedScope` is that of the s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from palaver.core.clock import Clock, to_micros
 from palaver.core.errors import SessionBusy, SessionNotFound
@@ -22,39 +22,6 @@ if TYPE_CHECKING:
     from palaver.core.ids import PersonId
     from palaver.sessions.model import Project, Session
     from palaver.sessions.table import SessionRow
-
-
-class SessionScope(Protocol):
-    """The questions that operations on sessions ask their scope."""
-
-    @property
-    def person_id(self) -> PersonId | None:
-        """The person who does it, for the log."""
-        ...
-
-    @property
-    def lane_key(self) -> str | None: ...
-
-    @property
-    def is_personal_lane_in_group(self) -> bool: ...
-
-    def now(self) -> int: ...
-
-    def list_audiences(self, tx: Transaction) -> Sequence[int] | None:
-        """List the audiences whose sessions are in the scope; None means all of them."""
-        ...
-
-    def get_session_row(self, tx: Transaction, session_id: str, action: Action) -> SessionRow:
-        """Load a session on which this action is allowed."""
-        ...
-
-    def lock_idle_session(self, tx: Transaction, session_id: str) -> int:
-        """Return the number of a session whose last turns may be hidden or shown, and keep it so."""
-        ...
-
-    def get_project(self, tx: Transaction, project: str) -> tuple[int, Project]: ...
-
-    def find_fork_audience(self, tx: Transaction, row: SessionRow) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +74,7 @@ class ViewScope:
 
     @property
     def person_id(self) -> PersonId:
+        """The person who does it, for the log."""
         return self.principal.person_id
 
     @property
@@ -158,6 +126,7 @@ class ViewScope:
         return person_row.audience_no
 
 
+SessionScope = TrustedScope | ViewScope
 P = TypeVar("P")
 
 

@@ -17,7 +17,7 @@ from palaver.core.operation import ReadAfterWork, check_count
 from palaver.core.text import is_storable
 from palaver.core.texts import say
 from palaver.people import access_table as audience_members
-from palaver.people.model import Action, Author, NamedPerson
+from palaver.people.model import Action, Author
 from palaver.sessions import indexer, lanes_table as lanes, search_table as search
 from palaver.sessions.model import SearchHits
 from palaver.sessions.search_table import SearchConditions
@@ -26,7 +26,7 @@ from palaver.sessions.search_text import NO_FILTER, Query, SearchFilter, parse_q
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.sessions.view.scope import SessionScope, ViewScope
+    from palaver.sessions.view.scope import SessionScope
 
 MAX_HITS: Final = 200
 MAX_LISTED_PEOPLE: Final = 200
@@ -121,11 +121,6 @@ def _find_event_no(tx: Transaction, scope: SessionScope, session_id: str, seq: i
             key="cursor",
         )
     return event_no
-
-
-def list_visible_people(tx: Transaction, scope: ViewScope) -> Sequence[NamedPerson]:
-    """List the people who take part in the conversations of a scope, by name."""
-    return audience_members.list_members(tx, scope.list_audiences(tx), MAX_LISTED_PEOPLE)
 
 
 def _resolve_authors(tx: Transaction, scope: SessionScope, person: str | None) -> Sequence[Author] | None:

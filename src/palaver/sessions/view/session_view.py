@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from palaver.core.engines.base import Engine, Read, Transaction, Work, Write
+from palaver.core.engines.base import Engine, Transaction, Work, Write
 from palaver.core.errors import NotAllowed, NotFound, SessionNotFound
 from palaver.core.operation import (
     AsyncRunner,
@@ -18,7 +18,10 @@ from palaver.core.operation import (
     WriteThenWork,
     check_count,
     operation,
+    read_operation,
+    write_operation,
 )
+from palaver.people import access_table as audience_members
 from palaver.people.model import Action, NamedPerson, Principal
 from palaver.sessions import (
     activity_table as session_activity,
@@ -30,7 +33,6 @@ from palaver.sessions import (
     turns_table as turns,
 )
 from palaver.sessions.deletions import HiddenRow, build_deletion
-from palaver.sessions.events import Event, EventKind
 from palaver.sessions.export import export_markdown, export_session
 from palaver.sessions.search_text import NO_FILTER, SearchFilter
 from palaver.sessions.view.listing import (
@@ -40,12 +42,13 @@ from palaver.sessions.view.listing import (
     resolve_session,
 )
 from palaver.sessions.view.scope import SessionScope, ViewPart, ViewScope
-from palaver.sessions.view.search import build_search, list_visible_people
+from palaver.sessions.view.search import MAX_LISTED_PEOPLE, build_search
 from palaver.sessions.view.transcripts import ProjectOperations, TranscriptOperations, UsageOperations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from palaver.sessions.events import Event
     from palaver.sessions.model import SearchHits, Session, SessionSummary, UndoResult
     from palaver.sessions.table import SessionRow
     from palaver.sessions.turn import BusyPolicy, Turn
@@ -77,94 +80,67 @@ class SessionChanges(TypedDict, total=False):
     toolsets: Mapping[str, bool] | None  # which to turn on or off; None turns all of them on
 
 
-_FLAG_KINDS: Final[Mapping[Literal["pinned", "archived"], tuple[EventKind, EventKind]]] = {
-    "pinned": (EventKind.PINNED, EventKind.UNPINNED),
-    "archived": (EventKind.ARCHIVED, EventKind.UNARCHIVED),
-}
-
-
 class SessionOperations(Operations[R]):
     """The operations that the store and every view have. Some have another name there: they are described here."""
 
     _scope: SessionScope
 
-    def _get(self, session_id: str) -> Work[Session]:
-        return Read(lambda tx: self._scope.get_session_row(tx, session_id, Action.READ).session)
+    def _get(self, tx: Transaction, session_id: str) -> Session:
+        return self._scope.get_session_row(tx, session_id, Action.READ).session
 
-    @operation
-    def export(self, session_id: str) -> Work[dict[str, Any]]:
+    @read_operation
+    def export(self, tx: Transaction, session_id: str) -> dict[str, Any]:
         """Export a session with its complete log as JSON-ready data."""
-        return Read(lambda tx: export_session(tx, self._scope.get_session_row(tx, session_id, Action.READ)))
+        return export_session(tx, self._scope.get_session_row(tx, session_id, Action.READ))
 
-    def _rename(self, session_id: str, title: str | None) -> Work[Session]:
+    def _rename(self, tx: Transaction, session_id: str, title: str | None) -> Session:
         """Set the title of a session, unique for its owner; None removes it."""
-        now = self._scope.now()
+        row = self._scope.get_session_row(tx, session_id, Action.RENAME)
+        return sessions.rename(tx, row, title, self._scope.now(), self._scope.person_id)
 
-        def run(tx: Transaction) -> Session:
-            row = self._scope.get_session_row(tx, session_id, Action.RENAME)
-            return sessions.rename(tx, row, title, now, self._scope.person_id)
-
-        return Write(run)
-
-    @operation
-    def pin(self, session_id: str, pinned: bool = True) -> Work[Session]:
+    @write_operation
+    def pin(self, tx: Transaction, session_id: str, pinned: bool = True) -> Session:
         """Pin or unpin a session."""
-        return self._set_pinned_or_archived(session_id, EventKind.PINNED if pinned else EventKind.UNPINNED)
+        return self._set_flag(tx, session_id, "pinned", pinned)
 
-    @operation
-    def archive(self, session_id: str, archived: bool = True) -> Work[Session]:
+    @write_operation
+    def archive(self, tx: Transaction, session_id: str, archived: bool = True) -> Session:
         """Archive or unarchive a session."""
-        return self._set_pinned_or_archived(session_id, EventKind.ARCHIVED if archived else EventKind.UNARCHIVED)
+        return self._set_flag(tx, session_id, "archived", archived)
 
-    def _set_pinned_or_archived(self, session_id: str, kind: EventKind) -> Write[Session]:
-        now = self._scope.now()
+    def _set_flag(self, tx: Transaction, session_id: str, flag: sessions.SessionFlag, value: bool) -> Session:
+        row = self._scope.get_session_row(tx, session_id, Action.ORGANIZE)
+        return sessions.set_flag(tx, row, flag, value, self._scope.now(), self._scope.person_id)
 
-        def run(tx: Transaction) -> Session:
-            row = self._scope.get_session_row(tx, session_id, Action.ORGANIZE)
-            return sessions.set_pinned_or_archived(tx, row, kind, now, self._scope.person_id)
-
-        return Write(run)
-
-    def _move(self, session_id: str, project: str | None) -> Work[Session]:
+    def _move(self, tx: Transaction, session_id: str, project: str | None) -> Session:
         """Move a session into a project; None takes it out of any."""
-        now = self._scope.now()
+        row = self._scope.get_session_row(tx, session_id, Action.ORGANIZE)
+        return move_to_project(tx, self._scope, row, project, self._scope.now())
 
-        def run(tx: Transaction) -> Session:
-            row = self._scope.get_session_row(tx, session_id, Action.ORGANIZE)
-            return move_to_project(tx, self._scope, row, project, now)
-
-        return Write(run)
-
-    @operation
-    def undo(self, session_id: str, turns: int = 1) -> Work[UndoResult]:
+    @write_operation
+    def undo(self, tx: Transaction, session_id: str, turns: int = 1) -> UndoResult:
         """Hide the last complete turns; `redo` shows them again. A view refuses it while the agent is answering."""
         check_count("turns", turns)
-        scope, now = self._scope, self._scope.now()
-        return Write(
-            lambda tx: events.undo_turns(tx, scope.lock_idle_session(tx, session_id), turns, now, scope.person_id)
-        )
+        scope = self._scope
+        return events.undo_turns(tx, scope.lock_idle_session(tx, session_id), turns, scope.now(), scope.person_id)
 
-    @operation
-    def redo(self, session_id: str) -> Work[UndoResult]:
+    @write_operation
+    def redo(self, tx: Transaction, session_id: str) -> UndoResult:
         """Show again what the last undo hid. A view refuses it while the agent is answering."""
-        scope, now = self._scope, self._scope.now()
-        return Write(lambda tx: events.redo_turns(tx, scope.lock_idle_session(tx, session_id), now, scope.person_id))
+        scope = self._scope
+        return events.redo_turns(tx, scope.lock_idle_session(tx, session_id), scope.now(), scope.person_id)
 
-    @operation
-    def fork(self, session_id: str, at: int | None = None) -> Work[Session]:
+    @write_operation
+    def fork(self, tx: Transaction, session_id: str, at: int | None = None) -> Session:
         """Start a new session as a copy of this one, up to and including the turn of message number `at`.
 
         In a view, the copy belongs to the person alone.
         """
         check_count("at", at, minimum=0)
-        now = self._scope.now()
+        row = self._scope.get_session_row(tx, session_id, Action.FORK)
+        fork_row = fork_session(tx, self._scope, row, at, self._scope.now())
         self._expect_messages()
-
-        def run(tx: Transaction) -> Session:
-            row = self._scope.get_session_row(tx, session_id, Action.FORK)
-            return fork_session(tx, self._scope, row, at, now).session
-
-        return Write(run)
+        return fork_row.session
 
     def _delete_completely(self, session_id: str) -> WriteThenWork[HiddenRow, None]:
         """Delete a session and its log permanently, and return when the last row of a long one is gone, too.
@@ -192,35 +168,29 @@ class ViewOperations(SessionOperations[R], ViewPart[R]):
         self.projects = ProjectOperations(runner, scope)
         self.usage = UsageOperations(runner, scope)
 
-    # -- finding and reading -------------------------------------------------------------------------------
-
-    @operation
+    @read_operation
     def list(
-        self, *, limit: int = 50, cursor: str | None = None, **criteria: Unpack[ListCriteria]
-    ) -> Work[Page[Session]]:
+        self, tx: Transaction, *, limit: int = 50, cursor: str | None = None, **criteria: Unpack[ListCriteria]
+    ) -> Page[Session]:
         """List conversations with messages that meet every given condition, newest first; see `summaries.list`."""
-        return Read(lambda tx: load_session_page(tx, self._scope, limit, cursor, criteria))
+        return load_session_page(tx, self._scope, limit, cursor, criteria)
 
-    get = operation(SessionOperations._get)
+    get = read_operation(SessionOperations._get)
 
-    @operation
-    def find(self, text: str) -> Work[Session]:
+    @read_operation
+    def find(self, tx: Transaction, text: str) -> Session:
         """Find a conversation by id, by the beginning of its id, or by title (the newest of a numbered line)."""
-        return Read(lambda tx: resolve_session(tx, self._scope, text.strip()))
+        return resolve_session(tx, self._scope, text.strip())
 
-    @operation
+    @read_operation
     def load_messages(
-        self, session_id: str, *, before: int | None = None, limit: int | None = 50
-    ) -> Work[Sequence[Event]]:
+        self, tx: Transaction, session_id: str, *, before: int | None = None, limit: int | None = 50
+    ) -> Sequence[Event]:
         """Load the last visible messages before a number in the log, oldest first (limit None: all of them)."""
         check_count("before", before, minimum=0)
         check_count("limit", limit)
-
-        def run(tx: Transaction) -> Sequence[Event]:
-            session_no = self._scope.get_session_row(tx, session_id, Action.READ).no
-            return events.list_messages(tx, session_no, before=before, limit=limit)
-
-        return Read(run)
+        session_no = self._scope.get_session_row(tx, session_id, Action.READ).no
+        return events.list_messages(tx, session_no, before=before, limit=limit)
 
     @operation
     def search(
@@ -248,44 +218,34 @@ class ViewOperations(SessionOperations[R], ViewPart[R]):
             is_typing=is_typing,
         )
 
-    @operation
-    def list_people(self) -> Work[Sequence[NamedPerson]]:
+    @read_operation
+    def list_people(self, tx: Transaction) -> Sequence[NamedPerson]:
         """List the people who take part in the conversations of this view, by name; at most `MAX_LISTED_PEOPLE`."""
-        return Read(lambda tx: list_visible_people(tx, self._scope))
+        return audience_members.list_members(tx, self._scope.list_audiences(tx), MAX_LISTED_PEOPLE)
 
-    @operation
-    def get_turn(self, turn_id: str) -> Work[Turn]:
-        def run(tx: Transaction) -> Turn:
-            turn = turns.find(tx, turn_id)
-            if turn is not None:
-                with suppress(SessionNotFound):
-                    self._scope.get_session_row(tx, turn.session_id, Action.READ)
-                    return turn
-            raise NotFound(f"There is no turn {turn_id}.", turn_id=turn_id)
+    @read_operation
+    def get_turn(self, tx: Transaction, turn_id: str) -> Turn:
+        turn = turns.find(tx, turn_id)
+        if turn is not None:
+            with suppress(SessionNotFound):
+                self._scope.get_session_row(tx, turn.session_id, Action.READ)
+                return turn
+        raise NotFound(f"There is no turn {turn_id}.", turn_id=turn_id)
 
-        return Read(run)
-
-    @operation
-    def export_markdown(self, session_id: str) -> Work[str]:
+    @read_operation
+    def export_markdown(self, tx: Transaction, session_id: str) -> str:
         """Export what people see of a conversation as a Markdown document."""
-        return Read(lambda tx: export_markdown(tx, self._scope.get_session_row(tx, session_id, Action.READ)))
+        return export_markdown(tx, self._scope.get_session_row(tx, session_id, Action.READ))
 
-    # -- changing ------------------------------------------------------------------------------------------
-
-    @operation
-    def update(self, session_id: str, changes: SessionChanges) -> Work[SessionSummary]:
+    @write_operation
+    def update(self, tx: Transaction, session_id: str, changes: SessionChanges) -> SessionSummary:
         """Change several things of a conversation together: all of them, or none."""
         check_may_change_settings(self._scope.principal, changes)
-        now = self._scope.now()
+        row = _apply_changes(tx, self._scope, session_id, changes, self._scope.now())
+        return session_summaries.load_summaries(tx, [row.session], self._scope.person_id)[0]
 
-        def run(tx: Transaction) -> SessionSummary:
-            row = _apply_changes(tx, self._scope, session_id, changes, now)
-            return session_summaries.load_summaries(tx, [row.session], self._scope.person_id)[0]
-
-        return Write(run)
-
-    rename = operation(SessionOperations._rename)
-    move = operation(SessionOperations._move)
+    rename = write_operation(SessionOperations._rename)
+    move = write_operation(SessionOperations._move)
     delete_completely = operation(SessionOperations._delete_completely)
 
     @operation
@@ -333,10 +293,10 @@ def _apply_changes(tx: Transaction, scope: ViewScope, session_id: str, changes: 
         sessions.rename(tx, row, changes["title"], now, person_id)
     if changes.keys() & {"pinned", "archived", "project"}:
         scope.get_session_row(tx, session_id, Action.ORGANIZE)
-    for key, (set_kind, unset_kind) in _FLAG_KINDS.items():
-        if key in changes:
-            kind = set_kind if changes[key] else unset_kind
-            sessions.set_pinned_or_archived(tx, row, kind, now, person_id)
+    if "pinned" in changes:
+        sessions.set_flag(tx, row, "pinned", changes["pinned"], now, person_id)
+    if "archived" in changes:
+        sessions.set_flag(tx, row, "archived", changes["archived"], now, person_id)
     if "project" in changes:
         move_to_project(tx, scope, row, changes["project"], now)
     for setting in session_settings.TEXT_SETTINGS:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, timedelta
 from typing import TYPE_CHECKING
 
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Read, Transaction, Work, Write
+from palaver.core.engines.base import Transaction, Work, Write
 from palaver.core.errors import InvalidInput
-from palaver.core.operation import R, WriteThenWork, check_count, operation
+from palaver.core.operation import R, WriteThenWork, check_count, operation, read_operation, write_operation
 from palaver.people import table as people
 from palaver.people.model import Action
 from palaver.sessions import (
@@ -19,6 +19,7 @@ from palaver.sessions import (
     usage_table as usage_reports,
 )
 from palaver.sessions.deletions import HiddenRow, build_deletion
+from palaver.sessions.search_text import start_of_day
 from palaver.sessions.usage import UsageGrouping, UsageReport
 from palaver.sessions.view.scope import ViewPart
 
@@ -37,62 +38,49 @@ MAX_READ_MARK_WAIT_SECONDS = 2.0  # for other writers: a mark that is not stored
 class TranscriptOperations(ViewPart[R]):
     """Reads logs, and keeps the principal's read marks."""
 
-    @operation
+    @read_operation
     def load_page(
         self,
+        tx: Transaction,
         session_id: str,
         *,
         before: int | None = None,
         after: int | None = None,
         around: int | None = None,
         limit: int = 50,
-    ) -> Work[TranscriptPage]:
+    ) -> TranscriptPage:
         """Load a page without hidden messages: the end of the log, or what is before, after or around a number."""
         if sum(seq is not None for seq in (before, after, around)) > 1:
             raise InvalidInput("Give only one of before, after and around.")
         for name, seq in (("before", before), ("after", after), ("around", around)):
             check_count(name, seq, minimum=0)
         check_count("limit", limit, maximum=MAX_PAGE_EVENTS)
+        session_no = self._get_session_no(tx, session_id)
+        if after is not None:
+            return transcript_pages.load_page_after(tx, session_no, after=after, limit=limit)
+        if around is not None:
+            return transcript_pages.load_page_around(tx, session_no, seq=around, limit=limit)
+        return transcript_pages.load_page_before(tx, session_no, before=before, limit=limit)
 
-        def run(tx: Transaction) -> TranscriptPage:
-            session_no = self._get_session_no(tx, session_id)
-            if after is not None:
-                return transcript_pages.load_page_after(tx, session_no, after=after, limit=limit)
-            if around is not None:
-                return transcript_pages.load_page_around(tx, session_no, seq=around, limit=limit)
-            return transcript_pages.load_page_before(tx, session_no, before=before, limit=limit)
-
-        return Read(run)
-
-    @operation
-    def load_log_page(self, session_id: str, *, after: int = 0, limit: int = 100) -> Work[TranscriptPage]:
+    @read_operation
+    def load_log_page(self, tx: Transaction, session_id: str, *, after: int = 0, limit: int = 100) -> TranscriptPage:
         """Load a page of the complete log after a number, with hidden messages."""
         check_count("after", after, minimum=0)
         check_count("limit", limit, maximum=MAX_PAGE_EVENTS)
+        return transcript_pages.load_log_page(tx, self._get_session_no(tx, session_id), after=after, limit=limit)
 
-        def run(tx: Transaction) -> TranscriptPage:
-            session_no = self._get_session_no(tx, session_id)
-            return transcript_pages.load_log_page(tx, session_no, after=after, limit=limit)
-
-        return Read(run)
-
-    @operation
-    def load_events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Work[Sequence[Event]]:
+    @read_operation
+    def load_events(self, tx: Transaction, session_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[Event]:
         """Load the events of the complete log after a number, with hidden messages."""
         check_count("after", after, minimum=0)
         check_count("limit", limit)
-        return Read(lambda tx: events.list_events(tx, self._get_session_no(tx, session_id), after=after, limit=limit))
+        return events.list_events(tx, self._get_session_no(tx, session_id), after=after, limit=limit)
 
-    @operation
-    def load_person_names(self, session_id: str, log: Sequence[Event]) -> Work[Mapping[PersonId, str]]:
+    @read_operation
+    def load_person_names(self, tx: Transaction, session_id: str, log: Sequence[Event]) -> Mapping[PersonId, str]:
         """Load the names of the people who caused these events of a session."""
-        person_ids = {event.person_id for event in log if event.person_id is not None}
-
-        def run(tx: Transaction) -> Mapping[PersonId, str]:
-            self._get_session_no(tx, session_id)
-            return people.load_names(tx, person_ids)
-
-        return Read(run)
+        self._get_session_no(tx, session_id)
+        return people.load_names(tx, {event.person_id for event in log if event.person_id is not None})
 
     @operation
     def mark_read(self, session_id: str, seq: int) -> Work[int]:
@@ -116,17 +104,22 @@ class TranscriptOperations(ViewPart[R]):
 DEFAULT_PERIOD = timedelta(days=30)
 MAX_PERIOD = timedelta(days=3660)
 MAX_ROWS = 1000
-_EARLIEST_DAY = datetime(1970, 1, 1, tzinfo=UTC).date()
-_LATEST_DAY = datetime(9990, 1, 1, tzinfo=UTC).date()
+_EARLIEST_DAY, _LATEST_DAY = date(1970, 1, 1), date(9990, 1, 1)
 
 
 class UsageOperations(ViewPart[R]):
     """Reports what the conversations in the view's scope used."""
 
-    @operation
+    @read_operation
     def report(
-        self, by: str = "day", *, first: date | None = None, last: date | None = None, limit: int = MAX_ROWS
-    ) -> Work[UsageReport]:
+        self,
+        tx: Transaction,
+        by: str = "day",
+        *,
+        first: date | None = None,
+        last: date | None = None,
+        limit: int = MAX_ROWS,
+    ) -> UsageReport:
         """Report the usage from the first day to the last, both included, in UTC; by default of the last 30 days."""
         if by not in list(UsageGrouping):
             raise InvalidInput(f"by: {by!r} is not allowed. Use one of {', '.join(UsageGrouping)}.", by=by)
@@ -135,38 +128,35 @@ class UsageOperations(ViewPart[R]):
         start_day = first or max(end_day - DEFAULT_PERIOD, _EARLIEST_DAY) + timedelta(days=1)
         if not _EARLIEST_DAY <= start_day <= end_day <= _LATEST_DAY or end_day - start_day > MAX_PERIOD:
             raise InvalidInput("from and to: give two days, the earlier one first, at most ten years apart.")
-        start, stop = _get_start_of_day(start_day), _get_start_of_day(end_day + timedelta(days=1))
-
-        def run(tx: Transaction) -> UsageReport:
-            audiences = self._scope.list_audiences(tx)
-            return usage_reports.load_report(tx, UsageGrouping(by), start, stop, audiences, limit)
-
-        return Read(run)
-
-
-def _get_start_of_day(day: date) -> int:
-    return to_micros(datetime.combine(day, time(), tzinfo=UTC))
+        start, stop = (to_micros(start_of_day(day, UTC)) for day in (start_day, end_day + timedelta(days=1)))
+        audiences = self._scope.list_audiences(tx)
+        return usage_reports.load_report(tx, UsageGrouping(by), start, stop, audiences, limit)
 
 
 class ProjectOperations(ViewPart[R]):
     """The principal's own projects. An owner who sees everything still sees only their own."""
 
-    @operation
-    def list(self) -> Work[Sequence[Project]]:
+    @read_operation
+    def list(self, tx: Transaction) -> Sequence[Project]:
         """List the projects by name."""
-        return Read(lambda tx: projects.list_projects(tx, self._scope.person_id))
+        return projects.list_projects(tx, self._scope.person_id)
 
-    @operation
-    def create(self, name: str, color: str | None = None) -> Work[Project]:
-        now = self._scope.now()
-        return Write(lambda tx: projects.create(tx, self._scope.person_id, name, color, now))
+    @write_operation
+    def create(self, tx: Transaction, name: str, color: str | None = None) -> Project:
+        return projects.create(tx, self._scope.person_id, name, color, self._scope.now())
 
-    @operation
+    @write_operation
     def update(
-        self, project: str, *, name: str | None = None, color: str | None = None, instructions: str | None = None
-    ) -> Work[Project]:
+        self,
+        tx: Transaction,
+        project: str,
+        *,
+        name: str | None = None,
+        color: str | None = None,
+        instructions: str | None = None,
+    ) -> Project:
         """Change the name, color or instructions of a project, given by id or name; empty instructions remove them."""
-        return Write(lambda tx: projects.update(tx, self._scope.person_id, project, name, color, instructions))
+        return projects.update(tx, self._scope.person_id, project, name, color, instructions)
 
     @operation
     def delete(self, project: str) -> Work[Project]:
