@@ -26,7 +26,6 @@ from palaver.sessions import (
     log_table as events,
     settings_table as session_settings,
     table as sessions,
-    transcript_table as transcript_pages,
 )
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, GatewayConfig, format_profile_key
 from palaver.sessions.inbound import Inbound
@@ -159,7 +158,7 @@ class Conversations:
 
 
 def _fork_before(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int, now: int) -> SessionRow:
-    if transcript_pages.find_question(tx, parent.no, at) is None:
+    if not events.is_visible_question(tx, parent.no, at):
         raise InvalidInput(f"Message {at} is not a message of a person in this conversation.", at=at)
     earlier = events.list_messages(tx, parent.no, before=at, limit=1)
     if not earlier:

@@ -71,19 +71,7 @@ def append_event(
     **facts: object,
 ) -> int:
     """Append an event that is not a message, and return its seq."""
-    return append_event_with_text(tx, session_no, kind, now, person_id, None, facts)
-
-
-def append_event_with_text(
-    tx: Transaction,
-    session_no: int,
-    kind: EventKind,
-    now: int,
-    person_id: PersonId | None,
-    text: str | None,
-    facts: Mapping[str, object],
-) -> int:
-    """Append an event that is not a message, and return its seq. The text is one of its facts."""
+    text = facts.pop("text") if kind is EventKind.MESSAGE_EDITED else None  # it is found by searches
     seq: int | None = fetch_value(
         tx,
         "UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 AND is_deleted = 0 RETURNING last_seq",
@@ -99,7 +87,7 @@ def append_event_with_text(
         now,
         json.dumps(make_json_storable(facts)) if facts else None,
         person_id,
-        None if text is None else make_storable(text),
+        None if text is None else make_storable(str(text)),
     )
     if kind not in UNREAD_KINDS:
         read_marks.move_from_end(tx, session_no, seq)
@@ -237,10 +225,19 @@ def list_reactions(tx: Transaction, session_no: int, *, after: int, before: int)
     return [event_from_row(row) for row in rows]
 
 
+def find_row(tx: Transaction, session_no: int, seq: int) -> EventColumns | None:
+    row = tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, seq)
+    return None if row is None else EventColumns._make(row)
+
+
+def is_visible_question(tx: Transaction, session_no: int, seq: int) -> bool:
+    sql = f"SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND {_IS_VISIBLE} AND role = 'user'"
+    return tx.fetch_one(sql, session_no, seq) is not None
+
+
 def list_events_at(tx: Transaction, session_no: int, seqs: Sequence[int]) -> list[Event]:
     """Return the events with these seqs; a seq without an event is left out."""
-    rows = (tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2", session_no, seq) for seq in seqs)
-    return [event_from_row(row) for row in rows if row is not None]
+    return [event_from_row(row) for seq in seqs if (row := find_row(tx, session_no, seq)) is not None]
 
 
 def load_facts(tx: Transaction, session_no: int, seq: int) -> dict[str, Any]:
@@ -278,19 +275,12 @@ WHOLE_LOG = ExchangeEnd(END_OF_LOG, END_OF_LOG)
 
 def find_exchange_end(tx: Transaction, session_no: int, seq: int) -> ExchangeEnd | None:
     """Return where the exchange with this visible message ends; None if there is no such message."""
-    message = tx.fetch_one(
-        f"SELECT role, body FROM event WHERE session_no = $1 AND seq = $2 AND {_IS_VISIBLE}", session_no, seq
-    )
-    if message is None:
+    message = find_row(tx, session_no, seq)
+    if message is None or not message.is_visible_message:
         return None
-    role, body = message
-    next_question: int | None = fetch_value(
-        tx,
-        f"SELECT seq FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND role = 'user'"
-        " ORDER BY seq LIMIT 1",
-        session_no,
-        seq if role == "user" else (_find_answered_seq(body) or seq),
-    )
+    question_seq = seq if message.role == "user" else (_find_answered_seq(message.body) or seq)
+    following = f"SELECT seq FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND role = 'user'"
+    next_question: int | None = fetch_value(tx, f"{following} ORDER BY seq LIMIT 1", session_no, question_seq)
     if next_question is None:
         return WHOLE_LOG
     return ExchangeEnd(next_question, _find_end_of_earlier_answers(tx, session_no, next_question) or next_question)
@@ -360,44 +350,24 @@ def is_larger_than(tx: Transaction, session_no: int, first_seq: int, max_events:
     return len(sizes) > max_events or sum(size for (size,) in sizes) > max_bytes
 
 
-def check_change_size(tx: Transaction, session_no: int, first_seq: int) -> None:
-    """Raise `ChangeTooLarge` if so much follows an event that other writers would wait while all of it is changed."""
-    if is_larger_than(tx, session_no, first_seq, MAX_CHANGED_EVENTS, MAX_CHANGED_BYTES):
-        raise ChangeTooLarge(max_messages=MAX_CHANGED_EVENTS, max_bytes=MAX_CHANGED_BYTES)
-
-
 def undo_turns(tx: Transaction, session_no: int, turns: int, now: int, person_id: PersonId | None = None) -> UndoResult:
     """Hide the last `turns` turns: each a user message and what follows it."""
-    previous_seq = _lock_redo_seq(tx, session_no)
+    facts = {"previous_seq": lock_session(tx, session_no, "redo_seq")}
     seqs = _find_last_questions(tx, session_no, turns)
     if not seqs:
         raise NothingToUndo
-    first_seq = seqs[-1]
-    check_change_size(tx, session_no, first_seq)
-    prompt = find_text(tx, session_no, first_seq)
-    kept = find_kept_ranges(tx, session_no, first_seq)
-    seq = append_event(
-        tx,
-        session_no,
-        EventKind.UNDONE,
-        now,
-        person_id,
-        turns=len(seqs),
-        first_seq=first_seq,
-        previous_seq=previous_seq,
-        **kept,
-    )
-    hidden_count = hide_exchanges(tx, session_no, first_seq, seq, kept)
-    tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, seq)
-    end_compaction_of_hidden(tx, session_no, first_seq)
-    update_counters(tx, session_no, -hidden_count)
-    return UndoResult(turns=len(seqs), messages=hidden_count, prompt=prompt)
+    facts |= {"turns": len(seqs), "first_seq": seqs[-1]}
+    hidden = hide_exchanges(tx, session_no, EventKind.UNDONE, seqs[-1], now, person_id, facts)
+    tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, hidden.seq)
+    end_compaction_of_hidden(tx, session_no, seqs[-1])
+    update_counters(tx, session_no, -hidden.message_count)
+    return _make_undo_result(tx, session_no, facts, hidden.message_count)
 
 
-def find_text(tx: Transaction, session_no: int, seq: int) -> str:
-    """Return the text of a message as its author has edited it."""
-    sql = f"SELECT COALESCE({EDITED_TEXT}, content) FROM event WHERE session_no = $1 AND seq = $2"
-    return fetch_value(tx, sql, session_no, seq) or ""
+def _make_undo_result(tx: Transaction, session_no: int, facts: Mapping[str, Any], message_count: int) -> UndoResult:
+    question = find_row(tx, session_no, facts["first_seq"])
+    prompt = (question.text if question else None) or ""
+    return UndoResult(turns=facts["turns"], messages=message_count, prompt=prompt)
 
 
 def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[int]:
@@ -423,7 +393,7 @@ def _find_last_questions(tx: Transaction, session_no: int, turns: int) -> list[i
 
 def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> UndoResult:
     """Show again what the last undo hid, unless new messages have come since."""
-    undo_seq = _lock_redo_seq(tx, session_no)
+    undo_seq: int | None = lock_session(tx, session_no, "redo_seq")
     facts = load_facts(tx, session_no, undo_seq or 0)
     if undo_seq is None or not isinstance(facts.get("first_seq"), int) or not isinstance(facts.get("turns"), int):
         raise NothingToRedo
@@ -436,8 +406,7 @@ def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId |
     append_event(tx, session_no, EventKind.REDONE, now, person_id, undo_seq=undo_seq, turns=facts["turns"])
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, facts.get("previous_seq"))
     update_counters(tx, session_no, shown_count)
-    prompt = find_text(tx, session_no, facts["first_seq"])
-    return UndoResult(turns=facts["turns"], messages=shown_count, prompt=prompt)
+    return _make_undo_result(tx, session_no, facts, shown_count)
 
 
 def rewrite_transcript(tx: Transaction, session_no: int, messages: Sequence[Message], now: int) -> None:
@@ -471,25 +440,37 @@ def rewrite_transcript(tx: Transaction, session_no: int, messages: Sequence[Mess
     update_counters(tx, session_no, len(added_rows) - hidden_count)
 
 
-def find_kept_ranges(tx: Transaction, session_no: int, first_seq: int) -> dict[str, int]:
-    """Return which messages stay if those from a question on are hidden, as facts of the event that hides them.
+class HiddenExchanges(NamedTuple):
+    seq: int  # of the event that has hidden them
+    message_count: int
+    answers_from: int  # answers before this seq answer earlier messages, and stay
 
-    Answers to earlier messages stay, and so does what a job or another conversation has sent here since.
+
+def hide_exchanges(
+    tx: Transaction,
+    session_no: int,
+    kind: EventKind,
+    first_seq: int,
+    now: int,
+    person_id: PersonId | None,
+    facts: Mapping[str, object],
+) -> HiddenExchanges:
+    """Append an event that hides the visible messages from a question on.
+
+    Answers to earlier messages stay, and so does what a job or another conversation has sent here since: the facts of
+    the event say up to where. Raises `ChangeTooLarge` if so much follows the question that other writers would wait.
     """
-    kept: dict[str, int] = {}
-    answers_kept_before = _find_end_of_earlier_answers(tx, session_no, first_seq)
-    if answers_kept_before is not None:
-        kept["answers_kept_before"] = answers_kept_before
-    if posts := _list_posts(tx, session_no, first_seq):
+    if is_larger_than(tx, session_no, first_seq, MAX_CHANGED_EVENTS, MAX_CHANGED_BYTES):
+        raise ChangeTooLarge(max_messages=MAX_CHANGED_EVENTS, max_bytes=MAX_CHANGED_BYTES)
+    answers_end = _find_end_of_earlier_answers(tx, session_no, first_seq)
+    posts = _list_posts(tx, session_no, first_seq)
+    kept = {} if answers_end is None else {"answers_kept_before": answers_end}
+    if posts:
         kept["posts_kept_before"] = posts[-1] + 1
-    return kept
-
-
-def hide_exchanges(tx: Transaction, session_no: int, first_seq: int, hidden_by: int, kept: Mapping[str, int]) -> int:
-    """Hide the visible messages from a question on, except those of `find_kept_ranges`; return how many they are."""
-    answers_from = kept.get("answers_kept_before", first_seq)
-    posts = _list_posts(tx, session_no, first_seq) if "posts_kept_before" in kept else []
-    return _hide_messages(tx, session_no, first_seq, hidden_by, answers_from=answers_from, kept=posts)
+    seq = append_event(tx, session_no, kind, now, person_id, **facts, **kept)
+    answers_from = answers_end or first_seq
+    message_count = _hide_messages(tx, session_no, first_seq, seq, answers_from=answers_from, kept=posts)
+    return HiddenExchanges(seq, message_count, answers_from)
 
 
 def _hide_messages(
@@ -621,12 +602,6 @@ def _renumber_answers(
             renumbered.append((to_session_no, new_seqs[seq], json.dumps(fields, separators=(",", ":"))))
     if renumbered:
         tx.execute_many("UPDATE event SET body = $3 WHERE session_no = $1 AND seq = $2", renumbered)
-
-
-def _lock_redo_seq(tx: Transaction, session_no: int) -> int | None:
-    """Return the undo that a redo would revert, and keep others from changing it until this transaction ends."""
-    seq: int | None = lock_session(tx, session_no, "redo_seq")
-    return seq
 
 
 PERSON_DATA: Final = (

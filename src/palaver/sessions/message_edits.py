@@ -12,7 +12,7 @@ from palaver.sessions import log_table as events
 from palaver.sessions.delivery import Address
 from palaver.sessions.events import EventKind
 from palaver.sessions.hidden_ranges import mark_near_hidden
-from palaver.sessions.message_table import SELECT_EVENT, EventColumns, find_facts
+from palaver.sessions.message_table import EventColumns, find_facts
 
 if TYPE_CHECKING:
     from palaver.core.ids import PersonId
@@ -38,8 +38,8 @@ class MessagePlace(NamedTuple):
 
 def find_current_place(tx: Transaction, place: MessagePlace, platform_message_id: str) -> MessagePlace:
     """Return where a message of a platform stands now: if it was asked again, its visible copy."""
-    row = _find_message(tx, place)
-    if row is not None and row.hidden_by is None:
+    row = events.find_row(tx, *place)
+    if row is not None and row.is_visible_message:
         return place
     newest = events.list_messages(tx, place.session_no, limit=_MAX_COPIES_READ)
     for event in reversed(newest):
@@ -60,9 +60,7 @@ def edit_message(tx: Transaction, place: MessagePlace, text: str, actor: Actor, 
         return False
     session_no, seq = place
     facts = {"seq": seq, "previous_text": row.text, "platform": actor.platform}
-    edit_seq = events.append_event_with_text(
-        tx, session_no, EventKind.MESSAGE_EDITED, now, actor.person_id, text, facts
-    )
+    edit_seq = events.append_event(tx, session_no, EventKind.MESSAGE_EDITED, now, actor.person_id, text=text, **facts)
     tx.execute("UPDATE event SET edited_by = $3 WHERE session_no = $1 AND seq = $2", session_no, seq, edit_seq)
     tx.execute("UPDATE session SET unindexed = 1 WHERE no = $1", session_no)
     events.update_counters(tx, session_no, 0)
@@ -145,25 +143,13 @@ def record_reaction(tx: Transaction, place: MessagePlace, reaction: Reaction, no
     tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", session_no)
     is_set = False
     for event in events.list_reactions(tx, session_no, after=seq, before=events.END_OF_LOG):
-        if (event.facts.get("seq"), event.facts.get("emoji"), event.person_id) == (
-            seq,
-            reaction.emoji,
-            reaction.person_id,
-        ):
+        known = event.facts.get("seq"), event.facts.get("emoji"), event.person_id
+        if known == (seq, reaction.emoji, reaction.person_id):
             is_set = not event.facts.get("removed")
     if is_set is not reaction.is_removed:
         return False
-    events.append_event(
-        tx,
-        session_no,
-        EventKind.REACTION,
-        now,
-        reaction.person_id,
-        seq=seq,
-        emoji=reaction.emoji,
-        removed=reaction.is_removed,
-        author=reaction.author,
-    )
+    facts = {"seq": seq, "emoji": reaction.emoji, "removed": reaction.is_removed, "author": reaction.author}
+    events.append_event(tx, session_no, EventKind.REACTION, now, reaction.person_id, **facts)
     return True
 
 
@@ -202,9 +188,5 @@ def _find_answer(tx: Transaction, session_no: int, input_seq: int) -> MessagePla
 def _lock_message(tx: Transaction, place: MessagePlace) -> EventColumns | None:
     """Return a message, and keep others from changing its session until this transaction ends."""
     tx.fetch_one(f"SELECT 1 FROM session WHERE no = $1 {tx.for_update}", place.session_no)
-    return _find_message(tx, place)
-
-
-def _find_message(tx: Transaction, place: MessagePlace) -> EventColumns | None:
-    row = tx.fetch_one(f"{SELECT_EVENT} WHERE session_no = $1 AND seq = $2 AND kind = 'message'", *place)
-    return None if row is None else EventColumns._make(row)
+    row = events.find_row(tx, *place)
+    return row if row is not None and row.kind == EventKind.MESSAGE else None

@@ -51,6 +51,10 @@ class EventColumns(NamedTuple):
         """The text of a message as its author has edited it."""
         return self.content if self.edited_text is None else self.edited_text
 
+    @property
+    def is_visible_message(self) -> bool:
+        return self.kind == EventKind.MESSAGE and self.hidden_by is None
+
 
 SELECT_EVENT = f"SELECT {list_columns(EventColumns, edited_text=EDITED_TEXT)} FROM event"  # for `event_from_row`
 

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 
 from palaver.people import table as people
 from palaver.sessions import versions_table as versions
-from palaver.sessions.events import Event, EventKind
 from palaver.sessions.hidden_ranges import iterate_backwards, iterate_forwards
-from palaver.sessions.log_table import END_OF_LOG
-from palaver.sessions.message_table import SELECT_EVENT, event_from_row
+from palaver.sessions.log_table import END_OF_LOG, list_events
+from palaver.sessions.message_table import event_from_row
 from palaver.sessions.model import TranscriptPage
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
-
-
-_IS_READABLE = "session_no = $1 AND hidden_by IS NULL"
+    from palaver.sessions.events import Event
 
 
 def load_page_before(tx: Transaction, session_no: int, *, before: int | None, limit: int) -> TranscriptPage:
@@ -46,21 +43,8 @@ def load_page_around(tx: Transaction, session_no: int, *, seq: int, limit: int) 
 
 def load_log_page(tx: Transaction, session_no: int, *, after: int, limit: int) -> TranscriptPage:
     """Return the first events after a seq, hidden messages included."""
-    rows = tx.fetch_all(
-        f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3", session_no, after, limit + 1
-    )
-    events = [event_from_row(row) for row in rows[:limit]]
-    return _make_page(tx, session_no, events, has_more_before=after > 0, has_more_after=len(rows) > limit)
-
-
-def find_question(tx: Transaction, session_no: int, seq: int) -> Event | None:
-    """Return the event with this seq if it is a visible message of a person."""
-    row = tx.fetch_one(f"{SELECT_EVENT} WHERE {_IS_READABLE} AND seq = $2", session_no, seq)
-    event = event_from_row(row) if row else None
-    is_question = (
-        event is not None and event.kind is EventKind.MESSAGE and event.message and event.message.role == "user"
-    )
-    return event if is_question else None
+    events = list_events(tx, session_no, after=after, limit=limit + 1)
+    return _make_page(tx, session_no, events[:limit], has_more_before=after > 0, has_more_after=len(events) > limit)
 
 
 def _read_backwards(tx: Transaction, session_no: int, before: int, limit: int) -> tuple[list[Event], bool]:

@@ -33,7 +33,7 @@ from palaver.sessions.message_table import SELECT_EVENT, EventColumns, find_fact
 from palaver.sessions.model import MAX_VERSIONS, Version, VersionInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from palaver.core.ids import PersonId
 
@@ -85,13 +85,7 @@ def start_version(
 ) -> VersionInfo:
     """Hide a visible message of a person and everything after it. The caller appends the new version's message next."""
     events.lock_session(tx, session_no)
-    question = tx.fetch_one(
-        "SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND kind = 'message' AND role = 'user'"
-        " AND hidden_by IS NULL",
-        session_no,
-        question_seq,
-    )
-    if question is None:
+    if not events.is_visible_question(tx, session_no, question_seq):
         raise InvalidInput(
             say(
                 "version.no_message",
@@ -166,46 +160,29 @@ def _leave(
     person_id: PersonId | None,
 ) -> None:
     """Hide the visible version, which starts with message `first_seq`, and record what it takes to show it again."""
-    events.check_change_size(tx, session_no, first_seq)
     compaction_seq, redo_seq = tx.fetch_one(
         "SELECT compaction_seq, redo_seq FROM session WHERE no = $1", session_no
     ) or (None, None)
-    kept = events.find_kept_ranges(tx, session_no, first_seq)
-    seq = events.append_event(
-        tx,
-        session_no,
-        kind,
-        now,
-        person_id,
-        group=info.group,
-        version=info.number,
-        versions=info.count,
-        has_edits=info.has_edits,
-        first_seq=first_seq,
-        compaction_seq=compaction_seq,
-        redo_seq=redo_seq,
-        **kept,
-    )
-    tx.execute("UPDATE event SET version_of = $3 WHERE session_no = $1 AND seq = $2", session_no, seq, info.group)
-    hidden_count = events.hide_exchanges(tx, session_no, first_seq, seq, kept)
+    facts = {
+        "group": info.group,
+        "version": info.number,
+        "versions": info.count,
+        "has_edits": info.has_edits,
+        "first_seq": first_seq,
+        "compaction_seq": compaction_seq,
+        "redo_seq": redo_seq,
+    }
+    hidden = events.hide_exchanges(tx, session_no, kind, first_seq, now, person_id, facts)
     tx.execute(
-        f"UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND seq < $3 AND kind IN {_HIDDEN_KINDS}"
-        " AND hidden_by IS NULL",
-        session_no,
-        kept.get("answers_kept_before", first_seq),
-        seq,
+        "UPDATE event SET version_of = $3 WHERE session_no = $1 AND seq = $2", session_no, hidden.seq, info.group
     )
+    hide = "UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND seq >= $2 AND seq < $3 AND hidden_by IS NULL"
+    tx.execute(f"{hide} AND kind IN {_HIDDEN_KINDS}", session_no, hidden.answers_from, hidden.seq)
     # Only the last change of each message is of use to readers, and those in the version that is left are not.
-    changes = tx.fetch_all(
-        "UPDATE event SET hidden_by = $3 WHERE session_no = $1 AND version_of IS NOT NULL AND seq >= $2 AND seq < $3"
-        " AND hidden_by IS NULL RETURNING seq",
-        session_no,
-        info.group,
-        seq,
-    )
+    changes = tx.fetch_all(f"{hide} AND version_of IS NOT NULL RETURNING seq", session_no, info.group, hidden.seq)
     for (change_seq,) in changes:
         mark_near_hidden(tx, session_no, change_seq, change_seq)
-    events.update_counters(tx, session_no, -hidden_count)
+    events.update_counters(tx, session_no, -hidden.message_count)
 
 
 def _show(tx: Transaction, session_no: int, group: int, hidden_by: int) -> int:
@@ -224,14 +201,20 @@ def _show(tx: Transaction, session_no: int, group: int, hidden_by: int) -> int:
 
 def _find_compaction(tx: Transaction, session_no: int, *, first_seq: int) -> int | None:
     """Return the newest compaction, in effect or replaced by it, that summarizes nothing from `first_seq` on."""
-    seq: object = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
-    while isinstance(seq, int):
-        facts = events.load_facts(tx, session_no, seq)
+    for seq, facts in _iterate_compactions(tx, session_no):
         first_kept_seq = facts.get("first_kept_seq")
         if isinstance(first_kept_seq, int) and first_kept_seq <= first_seq:
             return seq
-        seq = facts.get("previous_seq")
     return None
+
+
+def _iterate_compactions(tx: Transaction, session_no: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield seq and facts of the compaction in effect, and then of those that were replaced, newest first."""
+    seq: object = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
+    while isinstance(seq, int):
+        facts = events.load_facts(tx, session_no, seq)
+        yield seq, facts
+        seq = facts.get("previous_seq")
 
 
 def _find_own_compaction(tx: Transaction, session_no: int, group: int, left: _Change) -> int | None:
@@ -379,6 +362,11 @@ def _read_change(seq: int, kind: str, body: str | None) -> _Change | None:
     return _Change(seq=seq, kind=kind, facts=facts, version=version, count=count)
 
 
+def _is_visible(tx: Transaction, session_no: int, seq: int) -> bool:
+    sql = "SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND hidden_by IS NULL"
+    return tx.fetch_one(sql, session_no, seq) is not None
+
+
 def _find_message_seq(changes: Sequence[_Change], group: int, number: int) -> int:
     """Return the number of a version's message in the log."""
     started = (each.seq + 1 for each in changes if each.kind == EventKind.VERSION_STARTED and each.version == number)
@@ -391,11 +379,6 @@ def _find_hiding_change(changes: Sequence[_Change], number: int) -> _Change:
     return changes[index + 1]
 
 
-def _is_visible(tx: Transaction, session_no: int, seq: int) -> bool:
-    sql = "SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND hidden_by IS NULL"
-    return tx.fetch_one(sql, session_no, seq) is not None
-
-
 # Compactions: summaries that replace the beginning of a conversation for the agent.
 #
 # Each is an event in the log that points to the one before it, so undoing one brings that one back.
@@ -406,19 +389,13 @@ def _is_visible(tx: Transaction, session_no: int, seq: int) -> bool:
 
 def find_current(tx: Transaction, session_no: int) -> Compaction | None:
     """Return the compaction in effect, if there is one that can be read."""
-    seq = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
-    return None if seq is None else _load(tx, session_no, seq)[0]
+    return next((_read_compaction(seq, facts) for seq, facts in _iterate_compactions(tx, session_no)), None)
 
 
 def find_last_summary(tx: Transaction, session_no: int) -> Compaction | None:
     """Return the last compaction that left nothing out, so that a new summary covers what was left out since."""
-    seq: int | None = fetch_value(tx, "SELECT compaction_seq FROM session WHERE no = $1", session_no)
-    while seq is not None:
-        compaction, previous_seq = _load(tx, session_no, seq)
-        if compaction is not None and not compaction.omitted_count:
-            return compaction
-        seq = previous_seq
-    return None
+    compactions = (_read_compaction(seq, facts) for seq, facts in _iterate_compactions(tx, session_no))
+    return next((each for each in compactions if each is None or not each.omitted_count), None)
 
 
 def load_view(tx: Transaction, session_no: int, compaction: Compaction | None, up_to: int) -> tuple[list[Event], bool]:
@@ -448,11 +425,9 @@ def create(
     tx: Transaction, session_no: int, new: NewCompaction, now: int, person_id: PersonId | None = None
 ) -> Compaction:
     """Replace messages, and the compaction in effect so far."""
-    previous_seq = _lock_current(tx, session_no)
-    sql = "SELECT hidden_by FROM event WHERE session_no = $1 AND seq = $2"
-    if (
-        fetch_value(tx, sql, session_no, new.last_replaced_seq) is not None
-    ):  # an undo or rewrite hides every message from some point on
+    previous_seq = events.lock_session(tx, session_no, "compaction_seq")
+    last_replaced = events.find_row(tx, session_no, new.last_replaced_seq)
+    if last_replaced is not None and last_replaced.hidden_by is not None:  # so may be all others: by an undo or rewrite
         raise InvalidInput(
             say("compress.changed", "The conversation changed while it was being summarized. Try again.")
         )
@@ -462,12 +437,8 @@ def create(
         "message_count": new.message_count,
         "previous_seq": previous_seq,
     }
-    if new.carried_seqs:
-        facts["carried_seqs"] = list(new.carried_seqs)
-    if new.omitted_count:
-        facts["omitted_count"] = new.omitted_count
-    if new.focus:
-        facts["focus"] = new.focus
+    others = {"carried_seqs": list(new.carried_seqs), "omitted_count": new.omitted_count, "focus": new.focus}
+    facts |= {name: value for name, value in others.items() if value}
     seq = events.append_event(tx, session_no, EventKind.COMPACTED, now, person_id, **facts)
     _set_current(tx, session_no, seq)
     return _make_compaction(seq, facts)
@@ -475,12 +446,13 @@ def create(
 
 def undo_last(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> Compaction:
     """Undo the compaction in effect and return it; the one before it, if any, takes effect again."""
-    seq = _lock_current(tx, session_no)
+    seq: int | None = events.lock_session(tx, session_no, "compaction_seq")
     if seq is None:
         raise NothingToRestore(
             say("restore.no_summary", "This conversation has no summary: the agent already sees all of it.")
         )
-    compaction, previous_seq = _load(tx, session_no, seq)
+    facts = events.load_facts(tx, session_no, seq)
+    compaction, previous_seq = _read_compaction(seq, facts), facts.get("previous_seq")
     if compaction is None:
         raise NothingToRestore(
             say(
@@ -488,23 +460,10 @@ def undo_last(tx: Transaction, session_no: int, now: int, person_id: PersonId | 
                 "The summary can't be read, so it isn't used: the agent already sees all messages.",
             )
         )
-    events.append_event(
-        tx,
-        session_no,
-        EventKind.COMPACTION_UNDONE,
-        now,
-        person_id,
-        compaction_seq=seq,
-        previous_seq=previous_seq,
-    )
+    undone = {"compaction_seq": seq, "previous_seq": previous_seq}
+    events.append_event(tx, session_no, EventKind.COMPACTION_UNDONE, now, person_id, **undone)
     _set_current(tx, session_no, previous_seq)
     return compaction
-
-
-def _lock_current(tx: Transaction, session_no: int) -> int | None:
-    """Return the seq of the compaction in effect, and keep others from changing it until this transaction ends."""
-    seq: int | None = events.lock_session(tx, session_no, "compaction_seq")
-    return seq
 
 
 def _set_current(tx: Transaction, session_no: int, seq: int | None) -> None:
@@ -512,13 +471,11 @@ def _set_current(tx: Transaction, session_no: int, seq: int | None) -> None:
     tx.execute("UPDATE session SET compaction_seq = $2, last_prompt_tokens = 0 WHERE no = $1", session_no, seq)
 
 
-def _load(tx: Transaction, session_no: int, seq: int) -> tuple[Compaction | None, int | None]:
-    """Return a compaction, None if it cannot be read, and the seq of the one before it."""
-    facts = events.load_facts(tx, session_no, seq)
-    summary, first_kept_seq, count = (facts.get(name) for name in ("summary", "first_kept_seq", "message_count"))
-    if not (isinstance(summary, str) and isinstance(first_kept_seq, int) and isinstance(count, int)):
-        return None, None
-    return _make_compaction(seq, facts), facts.get("previous_seq")
+def _read_compaction(seq: int, facts: Mapping[str, Any]) -> Compaction | None:
+    """Read the facts of a compaction; None if they are damaged."""
+    types = {"summary": str, "first_kept_seq": int, "message_count": int}
+    is_complete = all(isinstance(facts.get(name), kind) for name, kind in types.items())
+    return _make_compaction(seq, facts) if is_complete else None
 
 
 def _make_compaction(seq: int, facts: Mapping[str, Any]) -> Compaction:
