@@ -61,8 +61,13 @@ def test_a_share_that_was_ended_no_longer_works(home: Home) -> None:
     share_id, secret = share_conversation(home)
     home("shares", "end", share_id, code=2)  # asks first
     assert home("shares", "end", share_id, "--yes").stdout == "No longer shared. The link has stopped working.\n"
-    with home.open_store() as store, pytest.raises(ShareNotFound):
-        asyncio.run(Shares(store).open(secret))
+    with home.open_store() as store:
+
+        async def open_share() -> None:
+            await Shares(store).open(secret)
+
+        with pytest.raises(ShareNotFound):
+            asyncio.run(open_share())
     assert "not found" in home("shares", "end", share_id, "--yes", code=3).stderr
 
 

@@ -380,7 +380,7 @@ def use_deletions(store: SessionStore, session_id: str, person: Person) -> None:
             job_runs.record_skipped(tx, job_row, slot, "It was off.", NOW)
         jobs.delete(tx, job_row.no)
         projects.delete(tx, person.id, "Deleted")
-        while (hidden := deletion_pieces.find_hidden(tx, ALL_PIECES)) is not None:
+        while (hidden := deletion_pieces.find_hidden(ALL_PIECES).run(tx)) is not None:
             ALL_PIECES[hidden.table](tx, hidden.no)
         attachments.list_unused(tx, NOW, attachments.START, 10)
         attachments.delete_unused(tx, [1, 2])

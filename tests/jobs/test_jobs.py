@@ -476,8 +476,8 @@ def test_a_job_with_many_runs_disappears_at_once_and_its_runs_go_in_pieces(
     assert desk.add(ada, name="Plants").job.id != job.id
 
     left = []
-    while (hidden := desk.read(lambda tx: find_hidden(tx, ALL_PIECES))) is not None:
-        desk.write(partial(delete_piece, hidden=hidden, pieces=ALL_PIECES))
+    while (hidden := desk.read(find_hidden(ALL_PIECES).run)) is not None:
+        desk.write(delete_piece(hidden, ALL_PIECES).run)
         left.append(count_runs(desk, row.no))
     assert left == [4, 1, 0]
     assert [each.job.name for each in desk.jobs.list(ada)] == ["Plants"]

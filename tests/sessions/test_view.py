@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -540,8 +539,8 @@ def test_a_project_with_many_sessions_disappears_at_once_and_they_leave_it_in_pi
     ada.move(mine[1], "Garden")
 
     pieces = 0
-    while (hidden := store.engine.run(Read(lambda tx: find_hidden(tx, SESSION_PIECES)))) is not None:
-        store.engine.run(Write(partial(delete_piece, hidden=hidden, pieces=SESSION_PIECES)))
+    while (hidden := store.engine.run(find_hidden(SESSION_PIECES))) is not None:
+        store.engine.run(delete_piece(hidden, SESSION_PIECES))
         pieces += 1
     assert pieces == 3  # two, two and none of the four that were left
     assert [ada.get(session_id).project_id for session_id in mine] == [other.id, again.id, *[None] * 4]

@@ -77,8 +77,11 @@ class Redactor:
 
     def redact_chat(self, platform: Platform | str, chat_id: str) -> str:
         """Return the platform, a colon, and twelve hex digits."""
-        platform = Platform(platform)
-        return f"{platform}:{self._compute_pseudonym('chat', platform, chat_id)}"
+        return f"{Platform(platform)}:{self.hide_chat_id(platform, chat_id)}"
+
+    def hide_chat_id(self, platform: Platform | str, chat_id: str) -> str:
+        """Return twelve hex digits."""
+        return self._compute_pseudonym("chat", Platform(platform), chat_id)
 
     def resolve_chat(self, target: str, candidates: Iterable[tuple[Platform | str, str]]) -> str | None:
         """Return the id of the candidate chat that `platform:hex` or `platform:hex:thread` names.
@@ -91,11 +94,7 @@ class Redactor:
         if not _PSEUDONYM.fullmatch(pseudonym):
             return None
         chat_ids = {chat_id for platform, chat_id in candidates if platform.lower() == platform_name}
-        matches = [
-            chat_id
-            for chat_id in chat_ids
-            if hmac.compare_digest(self._compute_pseudonym("chat", platform_name, chat_id), pseudonym)
-        ]
+        matches = [each for each in chat_ids if hmac.compare_digest(self.hide_chat_id(platform_name, each), pseudonym)]
         return matches[0] if len(matches) == 1 else None
 
     def _compute_pseudonym(self, kind: str, platform: str, raw_id: str) -> str:
@@ -313,10 +312,8 @@ class _IdFormatter:
 
 def format_prompt_target(place: SessionSource | HomeChannel, redactor: Redactor | None) -> str:
     """Return a chat as a delivery target; with a redactor, its id is hidden."""
-    if redactor is None:
-        return format_chat_target(place.platform, place.chat_id, place.thread_id, place.account)
-    hidden = redactor.redact_chat(place.platform, place.chat_id).partition(":")[2]
-    return format_chat_target(place.platform, hidden, place.thread_id, place.account)
+    chat_id = redactor.hide_chat_id(place.platform, place.chat_id) if redactor else place.chat_id
+    return format_chat_target(place.platform, chat_id, place.thread_id, place.account)
 
 
 def format_place_name(source: SessionSource, name: str, redactor: Redactor | None) -> str | None:

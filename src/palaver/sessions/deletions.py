@@ -33,19 +33,6 @@ class HiddenRow(NamedTuple):
     no: int
 
 
-def find_hidden(tx: Transaction, pieces: Pieces) -> HiddenRow | None:
-    """Return the next one that still has rows; None if there is none."""
-    first = ", ".join(f"(SELECT MIN(no) FROM {table} WHERE is_deleted = 1)" for table in pieces)
-    numbers = tx.fetch_one(f"SELECT {first}") or ()
-    rows = (HiddenRow(table, no) for table, no in zip(pieces, numbers, strict=False) if no is not None)
-    return next(rows, None)
-
-
-def delete_piece(tx: Transaction, hidden: HiddenRow, pieces: Pieces) -> None:
-    """Delete a bounded number of its rows; with the last, its own."""
-    pieces[hidden.table](tx, hidden.no)
-
-
 T = TypeVar("T")
 
 PIECE_PAUSE_SECONDS: Final = 0.002  # after each transaction, so that those of others come in between
@@ -55,8 +42,8 @@ def build_deletion(delete: Callable[[Transaction], T], pieces: Pieces = SESSION_
     """Build work that deletes something with `delete`, and then all pieces of what has disappeared."""
     return WriteThenWork(
         Write(delete, frees_space=True),
-        _find_hidden(pieces),
-        lambda hidden: _delete_piece(hidden, pieces),
+        find_hidden(pieces),
+        lambda hidden: delete_piece(hidden, pieces),
         PIECE_PAUSE_SECONDS,
     )
 
@@ -66,8 +53,8 @@ async def finish_deletions(engine: Engine, pieces: Pieces) -> int:
     import asyncio  # a blocking program does not need it
 
     count = 0
-    while (hidden := await engine.arun(_find_hidden(pieces))) is not None:
-        await engine.arun(_delete_piece(hidden, pieces))
+    while (hidden := await engine.arun(find_hidden(pieces))) is not None:
+        await engine.arun(delete_piece(hidden, pieces))
         await asyncio.sleep(PIECE_PAUSE_SECONDS)
         count += 1
     return count
@@ -90,10 +77,19 @@ async def clean_search_index(engine: Engine) -> int:
 _MERGE_PIECE: Final = Write(search_merge.merge_piece, frees_space=True)
 
 
-def _find_hidden(pieces: Pieces) -> Read[HiddenRow | None]:
-    return Read(lambda tx: find_hidden(tx, pieces), is_quick=True)
+def find_hidden(pieces: Pieces) -> Read[HiddenRow | None]:
+    """Find the next one that still has rows."""
+    first = ", ".join(f"(SELECT MIN(no) FROM {table} WHERE is_deleted = 1)" for table in pieces)
+
+    def run(tx: Transaction) -> HiddenRow | None:
+        numbers = tx.fetch_one(f"SELECT {first}") or ()
+        rows = (HiddenRow(table, no) for table, no in zip(pieces, numbers, strict=False) if no is not None)
+        return next(rows, None)
+
+    return Read(run, is_quick=True)
 
 
-def _delete_piece(hidden: HiddenRow, pieces: Pieces) -> Write[None]:
+def delete_piece(hidden: HiddenRow, pieces: Pieces) -> Write[None]:
+    """Delete a bounded number of its rows; with the last, its own."""
     crash_point("deletion.before_piece")
-    return Write(lambda tx: delete_piece(tx, hidden, pieces), frees_space=True)
+    return Write(lambda tx: pieces[hidden.table](tx, hidden.no), frees_space=True)

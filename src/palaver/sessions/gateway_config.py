@@ -30,6 +30,12 @@ MULTI_SESSION_PLATFORMS: Final = frozenset({Platform.WEB, Platform.API})
 # Programs send messages on these platforms, so a message from them does not count as human activity.
 MACHINE_PLATFORMS: Final = frozenset({Platform.CRON, Platform.WEBHOOK})
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+# The type of the keys of each mapping in a configuration.
+_KEY_TYPES: Final[Mapping[str, type[str]]] = {
+    **dict.fromkeys(("account_names", "home_channels", "reply_hours", "reset_by_platform"), Platform),
+    "reset_by_type": ChatType,
+    "reset_by_profile": str,
+}
 AGENT_NAME_RULE: Final = say(
     "allowed.agent_name_rule",
     "up to 32 lowercase letters, digits, '_' or '-', starting with a letter or digit, such as main",
@@ -107,28 +113,21 @@ class GatewayConfig:
         for key in ("group_sessions_per_user", "thread_sessions_per_user", "redact_pii", "saves_local_files"):
             value = getattr(self, key)
             _check(key, value, is_valid=isinstance(value, bool), allowed="true or false")
-        homes = {Platform(name): home for name, home in self.home_channels.items()}
-        for platform, home in homes.items():
+        set_field = object.__setattr__
+        for name, key_type in _KEY_TYPES.items():
+            values = {key_type(key): value for key, value in getattr(self, name).items()}
+            set_field(self, name, MappingProxyType(values))
+        accounts = {platform: tuple(names) for platform, names in self.account_names.items()}
+        set_field(self, "account_names", MappingProxyType(accounts))
+        set_field(self, "connected_platforms", tuple(dict.fromkeys(map(Platform, self.connected_platforms))))
+        set_field(self, "dm_scope", DmScope(self.dm_scope))
+        for platform, home in self.home_channels.items():
             if home.platform != platform:
                 raise ConfigError(
                     f"home_channels: the home channel of {platform} must not be on {home.platform}",
                     key="home_channels",
                     platform=platform,
                 )
-        connected = dict.fromkeys(map(Platform, self.connected_platforms))
-        names = {Platform(platform): tuple(accounts) for platform, accounts in self.account_names.items()}
-        hours = {Platform(platform): each for platform, each in self.reply_hours.items()}
-        by_type = {ChatType(name): policy for name, policy in self.reset_by_type.items()}
-        by_platform = {Platform(name): policy for name, policy in self.reset_by_platform.items()}
-        set_field = object.__setattr__
-        set_field(self, "connected_platforms", tuple(connected))
-        set_field(self, "account_names", MappingProxyType(names))
-        set_field(self, "home_channels", MappingProxyType(homes))
-        set_field(self, "reply_hours", MappingProxyType(hours))
-        set_field(self, "reset_by_type", MappingProxyType(by_type))
-        set_field(self, "reset_by_platform", MappingProxyType(by_platform))
-        set_field(self, "reset_by_profile", MappingProxyType(dict(self.reset_by_profile)))
-        set_field(self, "dm_scope", DmScope(self.dm_scope))
 
     def __hash__(self) -> int:
         values = (getattr(self, each.name) for each in fields(self))

@@ -251,65 +251,47 @@ def collect_unindexed(
 
     Most of the indexing work is done here, in a read, where no writer waits for it. `pause` is called now and then.
     """
-    builder = _BatchBuilder(tx, limit, pause)
-    for session in _list_unindexed(tx, scope, limit):
-        if builder.is_full:
+    progress: list[tuple[int, int, int]] = []
+    rows: dict[int, tuple[int, int, str, str]] = {}  # by event number
+    chars_left = MAX_BATCH_CHARS
+    for session_no, audience_no, shared, platform, indexed_seq, last_seq in _list_unindexed(tx, scope, limit):
+        if len(rows) >= limit or chars_left <= 0:
             break
-        builder.add_session(*session)
-    return IndexBatch(builder.progress, list(builder.rows.values())) if builder.progress else None
-
-
-class _BatchBuilder:
-    """Prepares messages until there are enough."""
-
-    def __init__(self, tx: Transaction, limit: int, pause: Callable[[], None] | None) -> None:
-        self._tx = tx
-        self._limit = limit
-        self._pause = pause
-        self._chars_left = MAX_BATCH_CHARS
-        self.progress: list[tuple[int, int, int]] = []
-        self.rows: dict[int, tuple[int, int, str, str]] = {}  # by event number
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.rows) >= self._limit or self._chars_left <= 0
-
-    def add_session(
-        self, session_no: int, audience_no: int, shared: int, platform: str, indexed_seq: int, last_seq: int
-    ) -> None:
         session_scope = build_session_scope(audience_no, session_no, platform)
         own_audience_no = None if shared else audience_no
         after = None
-        for event in self._iterate_new_events(session_no, indexed_seq):
-            self._add_event(session_no, session_scope, own_audience_no, event)
+        for event in _iterate_new_events(tx, session_no, indexed_seq):
             after = event.seq
-            if self.is_full:
+            if event.content or event.kind == EventKind.MESSAGE_EDITED:
+                row = _prepare_row(tx, session_no, session_scope, own_audience_no, event)
+                rows[row[1]] = row
+                chars_left -= len(event.content or "")
+                if pause is not None and len(rows) % 16 == 0:
+                    pause()
+            if len(rows) >= limit or chars_left <= 0:
                 break
-        self.progress.append((session_no, indexed_seq, last_seq if after is None else after))
+        progress.append((session_no, indexed_seq, last_seq if after is None else after))
+    return IndexBatch(progress, list(rows.values())) if progress else None
 
-    def _iterate_new_events(self, session_no: int, after: int) -> Iterator[_NewEvent]:
-        while len(rows := self._tx.fetch_all(_SELECT_NEW_EVENTS, session_no, after, _EVENTS_PER_READ)) > 0:
-            for event in map(_NewEvent._make, rows):
-                yield event
-                after = event.seq
-            if len(rows) < _EVENTS_PER_READ:
-                return
 
-    def _add_event(
-        self, session_no: int, session_scope: Sequence[str], own_audience_no: int | None, event: _NewEvent
-    ) -> None:
-        no, _, text, role, created_at, kind, body, person_id = event
-        if kind == EventKind.MESSAGE_EDITED:
-            edited = self._tx.fetch_one(_SELECT_EDITED, session_no, find_facts(body).get("seq"))
-            no, role, created_at, person_id = edited or (no, "user", created_at, person_id)
-        elif not text:
+def _iterate_new_events(tx: Transaction, session_no: int, after: int) -> Iterator[_NewEvent]:
+    while len(rows := tx.fetch_all(_SELECT_NEW_EVENTS, session_no, after, _EVENTS_PER_READ)) > 0:
+        for event in map(_NewEvent._make, rows):
+            yield event
+            after = event.seq
+        if len(rows) < _EVENTS_PER_READ:
             return
-        message_scope = build_message_scope(role, created_at, person_id, own_audience_no)
-        scope = _format_scope(self._tx, (*session_scope, *message_scope))
-        self.rows[no] = (session_no, no, scope, _build_words(self._tx, text or ""))
-        self._chars_left -= len(text or "")
-        if self._pause is not None and len(self.rows) % 16 == 0:
-            self._pause()
+
+
+def _prepare_row(
+    tx: Transaction, session_no: int, session_scope: Sequence[str], own_audience_no: int | None, event: _NewEvent
+) -> tuple[int, int, str, str]:
+    no, _, text, role, created_at, kind, body, person_id = event
+    if kind == EventKind.MESSAGE_EDITED:
+        edited = tx.fetch_one(_SELECT_EDITED, session_no, find_facts(body).get("seq"))
+        no, role, created_at, person_id = edited or (no, "user", created_at, person_id)
+    message_scope = build_message_scope(role, created_at, person_id, own_audience_no)
+    return session_no, no, _format_scope(tx, (*session_scope, *message_scope)), _build_words(tx, text or "")
 
 
 def _list_unindexed(tx: Transaction, scope: PendingScope, limit: int) -> Sequence[Row]:

@@ -12,9 +12,10 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.clock import to_micros
 from palaver.core.errors import InvalidInput, NotFound, NothingToDo
 from palaver.core.text import make_storable
 from palaver.core.texts import say
@@ -100,8 +101,8 @@ class Share:
         return f"/shared#{self.secret}"
 
 
-def check_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
-    """Return when a link expires, in UTC; raises `InvalidInput` if that is not in the future or too far in it."""
+def check_expiry(expires_at: datetime | None, now: datetime) -> int | None:
+    """Return when a link expires, as it is stored; raises `InvalidInput` if that is in the past or too far ahead."""
     if expires_at is None:
         return None
     if expires_at.utcoffset() is None:
@@ -119,7 +120,7 @@ def check_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
             say("share.expires_too_late", "expires_at: this is more than 100 years from now. Choose never."),
             key="expires_at",
         )
-    return expires_at.astimezone(UTC)
+    return to_micros(expires_at)
 
 
 @dataclass(frozen=True, slots=True)

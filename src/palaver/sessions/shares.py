@@ -9,14 +9,14 @@ creator and the owners can see the secret again. `sessions/share.py` decides wha
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import LimitReached, NotAllowed, OwnerRequired
 from palaver.core.fair_slots import FairSlots
-from palaver.core.operation import Page, check_count
+from palaver.core.operation import AsyncRunner, Operations, Page, check_count, read_operation, write_operation
 from palaver.core.texts import say
 from palaver.people import table as people
 from palaver.people.model import Principal, Role, check_can_view_all, generate_secret
@@ -31,7 +31,7 @@ from palaver.sessions.share import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from palaver.core.ids import PersonId
@@ -45,14 +45,13 @@ MAX_SHARED_EVENTS: Final = 20_000
 MAX_SHARED_BYTES: Final = 8_000_000  # of the log; calls of tools and their results, which are not shown, count too
 EVENTS_PER_READ: Final = 200
 MAX_CONCURRENT_COPIES: Final = 2
+_GROUP_CONTENT: Final = "Only an owner can share a conversation of several people, or a copy of one."
 
 
-class Shares:
-    """Creates, opens and revokes shared copies."""
-
+class Shares(Operations[AsyncRunner]):
     def __init__(self, store: SessionStore) -> None:
+        super().__init__(AsyncRunner(store.engine))
         self._store = store
-        self._engine = store.engine
         self._slots = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_pause=0)
 
     async def create(
@@ -66,41 +65,43 @@ class Shares:
         """Create a copy of a conversation as it is now. Without `expires_at`, its link works until it is revoked."""
         person_id = _find_owner(principal, everything=everything)
         secret = generate_secret()
-        now = to_micros(self._store.clock.now())
-        expiry = self._check_expiry(expires_at)
+        now = self._store.clock.now()
+        expiry = check_expiry(expires_at, now)
 
         def get_session_row(tx: Transaction) -> SessionRow:
             row = sessions.get_visible(tx, session_id, person_id)
             _check_may_share(tx, principal, row)
             return row
 
-        def collect(tx: Transaction) -> _CopySource:
+        def collect(tx: Transaction) -> Callable[[], dict[str, Any]]:
             row = get_session_row(tx)
             log = list(_read_log(tx, row.no))
             if principal.role is not Role.OWNER and _has_messages_of_others(log, principal.person_id):
                 raise OwnerRequired(_GROUP_CONTENT)
             name = people.load_names(tx, [principal.person_id]).get(principal.person_id, "")
             sharer = Sharer(principal.person_id, name)
-            return _CopySource(row.session.shown_title, log, _list_names(tx, row.session, log), sharer)
+            return partial(build_shared_copy, row.session.shown_title, log, _list_names(tx, row.session, log), sharer)
 
         async with self._slots.hold(principal.person_id):
-            source = await self._engine.arun(Read(collect))
+            build_copy = await self._runner.run(Read(collect))
             # Not in a transaction: a long conversation takes a while, and other writers would wait.
-            body = await asyncio.to_thread(build_shared_copy, source.title, source.log, source.names, source.sharer)
+            body = await asyncio.to_thread(build_copy)
 
         def add(tx: Transaction) -> Share:
             row = get_session_row(tx)  # again: meanwhile it may have been deleted
-            return shares.add(tx, principal.person_id, row.no, secret, body, now, expiry)
+            return shares.add(tx, principal.person_id, row.no, secret, body, to_micros(now), expiry)
 
-        return await self._engine.arun(Write(add))
+        return await self._runner.run(Write(add))
 
-    async def get(self, principal: Principal, share_id: str, *, everything: bool = False) -> Share:
+    @read_operation
+    def get(self, tx: Transaction, principal: Principal, share_id: str, *, everything: bool = False) -> Share:
         """Return one of the shares that `list` lists."""
-        person_id = _find_owner(principal, everything=everything)
-        return await self._engine.arun(Read(lambda tx: shares.get(tx, share_id, person_id)))
+        return shares.get(tx, share_id, _find_owner(principal, everything=everything))
 
-    async def list(
+    @read_operation
+    def list(
         self,
+        tx: Transaction,
         principal: Principal,
         *,
         everything: bool = False,
@@ -109,41 +110,31 @@ class Shares:
     ) -> Page[Share]:
         """List what this principal shares, or with `everything` what all people share, newest first."""
         check_count("limit", limit, maximum=shares.MAX_SHARES_PER_PAGE)
-        person_id = _find_owner(principal, everything=everything)
-        return await self._engine.arun(Read(lambda tx: shares.list_shares(tx, person_id, limit, cursor)))
+        return shares.list_shares(tx, _find_owner(principal, everything=everything), limit, cursor)
 
-    async def set_expiry(
-        self, principal: Principal, share_id: str, expires_at: datetime | None, *, everything: bool = False
+    @write_operation
+    def set_expiry(
+        self,
+        tx: Transaction,
+        principal: Principal,
+        share_id: str,
+        expires_at: datetime | None,
+        *,
+        everything: bool = False,
     ) -> Share:
         """Change when a link expires; None: never. A link that has expired works again until then."""
         person_id = _find_owner(principal, everything=everything)
-        expiry = self._check_expiry(expires_at)
-        return await self._engine.arun(Write(lambda tx: shares.set_expiry(tx, share_id, person_id, expiry)))
+        return shares.set_expiry(tx, share_id, person_id, check_expiry(expires_at, self._store.clock.now()))
 
-    def _check_expiry(self, expires_at: datetime | None) -> int | None:
-        checked = check_expiry(expires_at, self._store.clock.now())
-        return None if checked is None else to_micros(checked)
-
-    async def revoke(self, principal: Principal, share_id: str, *, everything: bool = False) -> None:
+    @write_operation
+    def revoke(self, tx: Transaction, principal: Principal, share_id: str, *, everything: bool = False) -> None:
         """Delete a copy; its secret no longer works."""
-        person_id = _find_owner(principal, everything=everything)
-        await self._engine.arun(Write(lambda tx: shares.revoke(tx, share_id, person_id)))
+        shares.revoke(tx, share_id, _find_owner(principal, everything=everything))
 
-    async def open(self, secret: str) -> dict[str, Any]:
+    @read_operation
+    def open(self, tx: Transaction, secret: str) -> dict[str, Any]:
         """Return the copy that a secret opens; everyone who has the secret may, until it expires."""
-        now = to_micros(self._store.clock.now())
-        return await self._engine.arun(Read(lambda tx: shares.open_share(tx, secret, now)))
-
-
-_GROUP_CONTENT = "Only an owner can share a conversation of several people, or a copy of one."
-
-
-@dataclass(frozen=True, slots=True)
-class _CopySource:
-    title: str | None
-    log: Sequence[Event]
-    names: Sequence[str]
-    sharer: Sharer
+        return shares.open_share(tx, secret, to_micros(self._store.clock.now()))
 
 
 def _find_owner(principal: Principal, *, everything: bool) -> PersonId | None:

@@ -70,7 +70,7 @@ def hide_chat_id(text: str, redactor: Redactor | None) -> str:
         return "a place that no longer exists"
     if target.kind != "chat" or needs_raw_ids(target.platform):
         return text
-    hidden = redactor.redact_chat(target.platform, target.chat_id).partition(":")[2]
+    hidden = redactor.hide_chat_id(target.platform, target.chat_id)
     return format_chat_target(target.platform, hidden, target.thread_id, target.account)
 
 

@@ -105,14 +105,7 @@ class TurnUsage:
     @property
     def has_usage(self) -> bool:
         """Return whether there is anything to add to a total."""
-        return bool(
-            self.input_tokens
-            or self.output_tokens
-            or self.cost is not None
-            or self.cache_read_tokens
-            or self.cache_write_tokens
-            or self.reasoning_tokens
-        )
+        return self.cost is not None or any(getattr(self, name) for name in TOKEN_COUNTERS)
 
     def add(self, other: TurnUsage) -> TurnUsage:
         """Return the sum with more usage of the same model in the same turn. It has a cost only if both have one."""
