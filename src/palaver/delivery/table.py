@@ -32,7 +32,7 @@ from palaver.sessions.delivery import (
     DeliveryState,
     DeliveryStatus,
 )
-from palaver.sessions.delivery_queries import DELIVERY_COLUMNS, _make_first_due, delivery_from_row
+from palaver.sessions.delivery_queries import DELIVERY_COLUMNS, delivery_from_row, make_first_due
 from palaver.sessions.events import EventKind
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def finish(tx: Transaction, lease: DeliveryLease, state: DeliveryState, now: int
     tx.lock_name(address)
     ended = f"state = $4, ended_at = $5, error = $6, due_at = NULL, {_RELEASED}"
     _change(tx, lease, ended, state.value, now, _encode_error(error))
-    _make_first_due(tx, address, now)
+    make_first_due(tx, address, now)
 
 
 def retry_later(
@@ -404,7 +404,7 @@ def restore_order(tx: Transaction, address: str, now: int) -> None:
     last_due = fetch_value(tx, f"SELECT MAX(due_at) FROM delivery WHERE {at_address}", address)
     tx.execute(f"UPDATE delivery SET due_at = NULL WHERE {at_address} AND state = 'pending'", address)
     if tx.fetch_one(f"SELECT 1 FROM delivery WHERE {at_address} AND state = 'sending'", address) is None:
-        _make_first_due(tx, address, max(now, last_due or 0))
+        make_first_due(tx, address, max(now, last_due or 0))
 
 
 MAX_SENT_BODY_AGE: Final = timedelta(days=30)  # nothing is sent again after so long without being rendered again

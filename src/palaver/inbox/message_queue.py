@@ -30,7 +30,7 @@ from palaver.sessions import (
 from palaver.sessions.conversations import explain_automatic_start
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.inbound import Inbound, Outcome, Receipt, ReplyTo, find_delivery_address
-from palaver.sessions.quoted_messages import MAX_CONTEXT_MESSAGES, choose_context, limit_context
+from palaver.sessions.quoted_messages import MAX_CONTEXT_MESSAGES, choose_context
 from palaver.sessions.speech import add_attachments, format_bracketed_name
 from palaver.sessions.turn import ALBUM_ID_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
 
@@ -136,7 +136,8 @@ class MessageQueue:
         context, last_no = list_context(tx, inbound, lane_key) if row is None else ((), 0)
         posts = list_unanswered_posts(tx, arrival, lane_key) if row is None else []
         content = add_attachments(inbound.content, [file for _, file in files], inbound.transcripts)
-        quoted = limit_context([*posts, *context]) if posts else context
+        said = [(each["author"], each["text"]) for each in (*posts, *context)]
+        quoted = choose_context(said) if posts else context
         message = build_message(inbound, content, quoted, now)
         if row is None:
             is_human = inbound.source.platform not in MACHINE_PLATFORMS

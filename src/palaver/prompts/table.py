@@ -76,12 +76,8 @@ def delete(tx: Transaction, person_id: PersonId, prompt_id: str) -> SavedPrompt:
 def _check_name_free(tx: Transaction, person_id: PersonId, columns: Mapping[str, object], except_id: str = "") -> None:
     if "name" not in columns:
         return
-    existing = tx.fetch_one(
-        "SELECT name FROM saved_prompt WHERE person_id = $1 AND name_key = $2 AND id <> $3",
-        person_id,
-        columns["name_key"],
-        except_id,
-    )
+    sql = "SELECT name FROM saved_prompt WHERE person_id = $1 AND name_key = $2 AND id <> $3"
+    existing = tx.fetch_one(sql, person_id, columns["name_key"], except_id)
     if existing is not None:
         (name,) = existing
         raise PromptNameTaken(f"You already have a prompt named {name!r}. Choose another name.", name=columns["name"])

@@ -31,12 +31,9 @@ def mark_active(tx: Transaction, session_no: int, now: int) -> None:
 
 def list_recent_events(tx: Transaction, session_no: int, kinds: Collection[EventKind], limit: int) -> list[Event]:
     """Return events of these kinds from the end of the log, newest first."""
-    rows = tx.fetch_all(
-        f"{SELECT_EVENT} WHERE session_no = $1 AND kind <> 'message'"
-        " AND seq > (SELECT last_seq FROM session WHERE no = $1) - $2 ORDER BY seq DESC",
-        session_no,
-        MAX_EVENTS_SEARCHED,
-    )
+    sql = f"""{SELECT_EVENT} WHERE session_no = $1 AND kind <> 'message'
+        AND seq > (SELECT last_seq FROM session WHERE no = $1) - $2 ORDER BY seq DESC"""
+    rows = tx.fetch_all(sql, session_no, MAX_EVENTS_SEARCHED)
     wanted = (event_from_row(row) for row in map(EventColumns._make, rows) if row.kind in kinds)
     return [event for event in wanted if event.kind in kinds][:limit]  # without those that can't be read
 

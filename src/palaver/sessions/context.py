@@ -195,9 +195,6 @@ def build_session_context(
     )
 
 
-# ---- quoting -----------------------------------------------------------------------------------------------
-
-
 class _SafeCharacters(dict[int, str]):
     """A table for `str.translate` that makes each character safe for a prompt; filled as characters occur.
 
@@ -247,9 +244,6 @@ def quote_chat_text(text: str) -> str:
 def format_author_prefix(name: str) -> str:
     """Return the author's name to put before a message where several people write: `[Ada] `."""
     return f"[{clean_chat_text(re.sub(r'[][［］]', '', name)) or 'someone'}] "
-
-
-# ---- the prompt --------------------------------------------------------------------------------------------
 
 
 def build_session_context_prompt(

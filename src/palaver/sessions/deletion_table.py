@@ -105,16 +105,12 @@ def _hide(tx: Transaction, session_no: int) -> None:
     audience_no = fetch_value(
         tx, "INSERT INTO audience (created_at) SELECT created_at FROM session WHERE no = $1 RETURNING no", session_no
     )
-    tx.execute(
-        "UPDATE session SET is_deleted = 1, id = $2, audience_no = $3, key = $2, source = '{}', title = NULL,"
-        " title_base = NULL, title_number = NULL, auto_title = NULL, preview = '', project_no = NULL, parent_no = NULL,"
-        " active_at = NULL, pinned_at = NULL, archived_at = NULL, ended_at = COALESCE(ended_at, created_at),"
-        " end_reason = COALESCE(end_reason, 'manual'), indexed_seq = last_seq, unindexed = 0, workspace = NULL"
-        " WHERE no = $1",
-        session_no,
-        f"deleted-{session_no}",
-        audience_no,
-    )
+    sql = """UPDATE session SET is_deleted = 1, id = $2, audience_no = $3, key = $2, source = '{}', title = NULL,
+        title_base = NULL, title_number = NULL, auto_title = NULL, preview = '', project_no = NULL, parent_no = NULL,
+        active_at = NULL, pinned_at = NULL, archived_at = NULL, ended_at = COALESCE(ended_at, created_at),
+        end_reason = COALESCE(end_reason, 'manual'), indexed_seq = last_seq, unindexed = 0, workspace = NULL
+        WHERE no = $1"""
+    tx.execute(sql, session_no, f"deleted-{session_no}", audience_no)
 
 
 def _delete_events(tx: Transaction, session_no: int, limit: int) -> int:

@@ -68,13 +68,11 @@ async def clean_search_index(engine: Engine) -> int:
     import asyncio
 
     count = 0
-    while count < search_merge.MAX_MERGE_STEPS and await engine.arun(_MERGE_PIECE):
+    merge_piece = Write(search_merge.merge_piece, frees_space=True)
+    while count < search_merge.MAX_MERGE_STEPS and await engine.arun(merge_piece):
         await asyncio.sleep(PIECE_PAUSE_SECONDS)
         count += 1
     return count
-
-
-_MERGE_PIECE: Final = Write(search_merge.merge_piece, frees_space=True)
 
 
 def find_hidden(pieces: Pieces) -> Read[HiddenRow | None]:

@@ -13,7 +13,7 @@ from palaver.core.source import Platform
 from palaver.core.texts import load_text
 from palaver.sessions.delivery import AccountKey, Address, Button, Delivery, DeliveryStatus
 from palaver.sessions.targets import format_target
-from palaver.sessions.turns_table import get_quoted_seqs
+from palaver.sessions.turns_table import parse_quoted_seqs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,10 +83,8 @@ def list_statuses_of_turns(tx: Transaction, turn_nos: Sequence[int]) -> dict[int
     """Return the deliveries of what turns answered, oldest first, by the number of the turn."""
     if not turn_nos:
         return {}
-    numbers = build_placeholders(len(turn_nos))
-    rows = tx.fetch_all(
-        f"SELECT d.no, d.turn_no FROM delivery d WHERE d.turn_no IN ({numbers}) ORDER BY d.no", *turn_nos
-    )
+    condition = f"d.turn_no IN ({build_placeholders(len(turn_nos))})"
+    rows = tx.fetch_all(f"SELECT d.no, d.turn_no FROM delivery d WHERE {condition} ORDER BY d.no", *turn_nos)
     statuses = dict(list_statuses(tx, [no for no, _ in rows]))
     by_turn: dict[int, list[DeliveryStatus]] = {}
     for no, turn_no in rows:
@@ -96,12 +94,8 @@ def list_statuses_of_turns(tx: Transaction, turn_nos: Sequence[int]) -> dict[int
 
 def list_for_session(tx: Transaction, session_no: int, limit: int = 50) -> list[Delivery]:
     """Return the latest deliveries of a session, newest first."""
-    rows = tx.fetch_all(
-        f"SELECT {DELIVERY_COLUMNS} FROM delivery WHERE session_no = $1 ORDER BY no DESC LIMIT $2",
-        session_no,
-        limit,
-    )
-    return [delivery_from_row(row) for row in rows]
+    sql = f"SELECT {DELIVERY_COLUMNS} FROM delivery WHERE session_no = $1 ORDER BY no DESC LIMIT $2"
+    return [delivery_from_row(row) for row in tx.fetch_all(sql, session_no, limit)]
 
 
 def count_open_by_account(tx: Transaction) -> dict[AccountKey, int]:
@@ -126,21 +120,13 @@ NO_PROBLEMS = DeliveryProblems()
 
 def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProblems]:
     """Count the deliveries that failed or became uncertain since a moment, by the account that was to send them."""
-    rows = tx.fetch_all(
-        "SELECT platform, account, SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END), COUNT(*), MAX(ended_at)"
-        " FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at > $1 GROUP BY platform, account",
-        since,
-    )
+    count_all = """SELECT platform, account, SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END), COUNT(*), MAX(ended_at)
+        FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at > $1 GROUP BY platform, account"""
+    find_last = """SELECT error FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at = $1
+        AND platform = $2 AND account = $3 ORDER BY no DESC LIMIT 1"""
     problems = {}
-    for platform, account, failed, count, last_at in rows:
-        last_error = fetch_value(
-            tx,
-            "SELECT error FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at = $1 AND platform = $2"
-            " AND account = $3 ORDER BY no DESC LIMIT 1",
-            last_at,
-            platform,
-            account,
-        )
+    for platform, account, failed, count, last_at in tx.fetch_all(count_all, since):
+        last_error = fetch_value(tx, find_last, last_at, platform, account)
         problems[(Platform(platform), str(account))] = DeliveryProblems(
             uncertain=int(count) - int(failed),
             failed=int(failed),
@@ -158,10 +144,9 @@ def delivery_from_row(row: Row) -> Delivery:
 
 def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
     no, *columns, facts, address = row
-    quoted_seqs = get_quoted_seqs(json.loads(facts or "{}"))
     place = Address.from_text(address)
     target = "local" if place.platform == Platform.LOCAL else format_target(place)
-    return no, _STATUS.decode(columns, quoted_seqs=quoted_seqs, target=target)
+    return no, _STATUS.decode(columns, quoted_seqs=parse_quoted_seqs(facts), target=target)
 
 
 def lock_open_addresses(tx: Transaction, session_no: int) -> list[str]:
@@ -178,13 +163,10 @@ def lock_open_addresses(tx: Transaction, session_no: int) -> list[str]:
 def make_next_due(tx: Transaction, addresses: Iterable[str]) -> None:
     """Make the first delivery at each address due, after those before it were deleted."""
     for address in addresses:
-        _make_first_due(tx, address, 0)
+        make_first_due(tx, address, 0)
 
 
-def _make_first_due(tx: Transaction, address: str, due_at: int) -> None:
-    tx.execute(
-        "UPDATE delivery SET due_at = $2 WHERE no = (SELECT MIN(no) FROM delivery WHERE address = $1"
-        " AND state IN ('pending', 'sending')) AND state = 'pending' AND due_at IS NULL",
-        address,
-        due_at,
-    )
+def make_first_due(tx: Transaction, address: str, due_at: int) -> None:
+    sql = """UPDATE delivery SET due_at = $2 WHERE no = (SELECT MIN(no) FROM delivery WHERE address = $1
+        AND state IN ('pending', 'sending')) AND state = 'pending' AND due_at IS NULL"""
+    tx.execute(sql, address, due_at)

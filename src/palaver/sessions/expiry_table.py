@@ -80,28 +80,18 @@ def list_open_sessions(
     tx: Transaction, place_type: PlaceType, after: Position, before: int, limit: int
 ) -> list[OpenSession]:
     """List open sessions after a position whose last activity is before a time, the longest silent first."""
-    rows = tx.fetch_all(
-        f"SELECT {_ACTIVITY}, s.no, EXISTS (SELECT 1 FROM lane l WHERE l.session_no = s.no) FROM session s"
-        f" WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL AND {_ACTIVITY} >= $3"
-        f" AND {_ACTIVITY} < $4 AND ({_ACTIVITY} > $3 OR s.no > $5) ORDER BY {_ACTIVITY}, s.no LIMIT $6",
-        *place_type,
-        after.activity,
-        before,
-        after.session_no,
-        limit,
-    )
+    sql = f"""SELECT {_ACTIVITY}, s.no, EXISTS (SELECT 1 FROM lane l WHERE l.session_no = s.no) FROM session s
+        WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL AND {_ACTIVITY} >= $3
+        AND {_ACTIVITY} < $4 AND ({_ACTIVITY} > $3 OR s.no > $5) ORDER BY {_ACTIVITY}, s.no LIMIT $6"""
+    rows = tx.fetch_all(sql, *place_type, after.activity, before, after.session_no, limit)
     return [OpenSession(Position(activity, no), bool(is_on_lane)) for activity, no, is_on_lane in rows]
 
 
 def find_first_activity(tx: Transaction, place_type: PlaceType, since: int) -> int | None:
     """Return the oldest last activity, at a time or later, of the open sessions from a type of chats."""
-    return fetch_value(
-        tx,
-        f"SELECT {_ACTIVITY} FROM session s WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL"
-        f" AND {_ACTIVITY} >= $3 ORDER BY {_ACTIVITY} LIMIT 1",
-        *place_type,
-        since,
-    )
+    sql = f"""SELECT {_ACTIVITY} FROM session s WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL
+        AND {_ACTIVITY} >= $3 ORDER BY {_ACTIVITY} LIMIT 1"""
+    return fetch_value(tx, sql, *place_type, since)
 
 
 def check_session(

@@ -34,14 +34,10 @@ _HIDDEN_BY: Final = EventColumns._fields.index("hidden_by")
 
 def mark_near_hidden(tx: Transaction, session_no: int, first_seq: int, last_seq: int) -> None:
     """Mark the events between two that are hidden, these two, and the ones next to them."""
-    tx.execute(
-        "UPDATE event SET is_near_hidden = 1 WHERE session_no = $1 AND is_near_hidden IS NULL"
-        " AND seq >= COALESCE((SELECT MAX(b.seq) FROM event b WHERE b.session_no = $1 AND b.seq < $2), $2)"
-        " AND seq <= COALESCE((SELECT MIN(a.seq) FROM event a WHERE a.session_no = $1 AND a.seq > $3), $3)",
-        session_no,
-        first_seq,
-        last_seq,
-    )
+    sql = """UPDATE event SET is_near_hidden = 1 WHERE session_no = $1 AND is_near_hidden IS NULL
+        AND seq >= COALESCE((SELECT MAX(b.seq) FROM event b WHERE b.session_no = $1 AND b.seq < $2), $2)
+        AND seq <= COALESCE((SELECT MIN(a.seq) FROM event a WHERE a.session_no = $1 AND a.seq > $3), $3)"""
+    tx.execute(sql, session_no, first_seq, last_seq)
 
 
 def iterate_backwards(
@@ -99,18 +95,12 @@ def mark_read(tx: Transaction, session_no: int, person_id: PersonId, seq: int, n
 
     The mark never moves back, nor past the end of the log.
     """
-    read_seq: int | None = fetch_value(
-        tx,
-        "INSERT INTO read_mark (session_no, person_id, read_seq, updated_at) SELECT no, $2,"
-        " CASE WHEN last_seq < $3 THEN last_seq ELSE CAST($3 AS BIGINT) END, $4 FROM session WHERE no = $1"
-        " ON CONFLICT (session_no, person_id) DO UPDATE SET"
-        " read_seq = CASE WHEN excluded.read_seq > read_mark.read_seq THEN excluded.read_seq"
-        " ELSE read_mark.read_seq END, updated_at = excluded.updated_at RETURNING read_seq",
-        session_no,
-        person_id,
-        seq,
-        now,
-    )
+    sql = """INSERT INTO read_mark (session_no, person_id, read_seq, updated_at) SELECT no, $2,
+        CASE WHEN last_seq < $3 THEN last_seq ELSE CAST($3 AS BIGINT) END, $4 FROM session WHERE no = $1
+        ON CONFLICT (session_no, person_id) DO UPDATE SET
+        read_seq = CASE WHEN excluded.read_seq > read_mark.read_seq THEN excluded.read_seq
+        ELSE read_mark.read_seq END, updated_at = excluded.updated_at RETURNING read_seq"""
+    read_seq: int | None = fetch_value(tx, sql, session_no, person_id, seq, now)
     return read_seq or 0
 
 

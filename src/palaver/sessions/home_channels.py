@@ -24,14 +24,9 @@ def load_chosen(tx: Transaction) -> dict[Platform, SessionSource]:
 
 
 def choose(tx: Transaction, source: SessionSource, person_id: PersonId, now: int) -> None:
-    tx.execute(
-        "INSERT INTO home_channel (platform, source, set_by, set_at) VALUES ($1, $2, $3, $4) ON CONFLICT (platform)"
-        " DO UPDATE SET source = excluded.source, set_by = excluded.set_by, set_at = excluded.set_at",
-        str(source.platform),
-        encode_source(source),
-        person_id,
-        now,
-    )
+    sql = """INSERT INTO home_channel (platform, source, set_by, set_at) VALUES ($1, $2, $3, $4) ON CONFLICT (platform)
+        DO UPDATE SET source = excluded.source, set_by = excluded.set_by, set_at = excluded.set_at"""
+    tx.execute(sql, str(source.platform), encode_source(source), person_id, now)
 
 
 def remove(tx: Transaction, platform: Platform, set_by: PersonId | None = None) -> bool:

@@ -47,11 +47,9 @@ def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now
     if inbound.message_id is None:
         return
     params = (*_build_key(inbound), json.dumps(receipt, separators=(",", ":")), now)
-    saved = tx.execute(
-        "INSERT INTO inbound_message (platform, account, chat, sender, message_id, receipt, received_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
-        *params,
-    )
+    sql = """INSERT INTO inbound_message (platform, account, chat, sender, message_id, receipt, received_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"""
+    saved = tx.execute(sql, *params)
     if not saved and inbound.can_be_repeated:
         previous = fetch_value(tx, f"SELECT receipt FROM inbound_message WHERE {_IS_SAME}", *_build_key(inbound))
         if json.loads(previous or "{}").get("outcome") == "rejected":  # an earlier version has kept a refusal
@@ -103,12 +101,9 @@ def add(tx: Transaction, source: SessionSource, new: NewGroupMessage, now: int) 
         make_storable(shorten(new.text, MAX_MESSAGE_CHARS)),
         now,
     )
-    tx.execute(
-        f"DELETE FROM group_message WHERE {_IS_THREAD} AND no <= (SELECT no FROM group_message WHERE {_IS_THREAD}"
-        " ORDER BY no DESC LIMIT 1 OFFSET $5)",
-        *thread,
-        MAX_MESSAGES_PER_CHAT,
-    )
+    sql = f"""DELETE FROM group_message WHERE {_IS_THREAD} AND no <= (SELECT no FROM group_message WHERE {_IS_THREAD}
+        ORDER BY no DESC LIMIT 1 OFFSET $5)"""
+    tx.execute(sql, *thread, MAX_MESSAGES_PER_CHAT)
     return bool(added)
 
 
@@ -119,25 +114,14 @@ def has_any(tx: Transaction, source: SessionSource) -> bool:
 
 def list_after(tx: Transaction, source: SessionSource, after: int, limit: int) -> list[GroupMessage]:
     """Return the newest messages of a thread after a number, oldest first."""
-    rows = tx.fetch_all(
-        f"SELECT no, author, content FROM group_message WHERE {_IS_THREAD} AND no > $5 ORDER BY no DESC LIMIT $6",
-        *_make_thread(source),
-        after,
-        limit,
-    )
-    return [GroupMessage(*row) for row in reversed(rows)]
+    sql = f"SELECT no, author, content FROM group_message WHERE {_IS_THREAD} AND no > $5 ORDER BY no DESC LIMIT $6"
+    return [GroupMessage(*row) for row in reversed(tx.fetch_all(sql, *_make_thread(source), after, limit))]
 
 
 def edit(tx: Transaction, source: SessionSource, message_id: str, sender: str | None, text: str) -> bool:
     """Change a message that its author has edited; False if no such message of this author is stored."""
-    changed = tx.execute(
-        f"UPDATE group_message SET content = $6 WHERE {_IS_MESSAGE} AND sender = $5",
-        *_make_chat(source),
-        message_id,
-        sender,
-        make_storable(shorten(text, MAX_MESSAGE_CHARS)),
-    )
-    return changed > 0
+    sql = f"UPDATE group_message SET content = $6 WHERE {_IS_MESSAGE} AND sender = $5"
+    return tx.execute(sql, *_make_chat(source), message_id, sender, make_storable(shorten(text, MAX_MESSAGE_CHARS))) > 0
 
 
 def delete(tx: Transaction, source: SessionSource, message_id: str, author: str | None = None) -> bool:
@@ -145,9 +129,6 @@ def delete(tx: Transaction, source: SessionSource, message_id: str, author: str 
     condition = _IS_MESSAGE if author is None else f"{_IS_MESSAGE} AND sender = $5"
     params = (*_make_chat(source), message_id, *([] if author is None else [author]))
     return tx.execute(f"DELETE FROM group_message WHERE {condition}", *params) > 0
-
-
-# -- what a lane has seen -----------------------------------------------------------------------------------
 
 
 def get_last_seen(tx: Transaction, lane_key: str) -> int:

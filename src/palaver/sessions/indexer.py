@@ -25,13 +25,11 @@ CLOSE_SECONDS = 5.0  # for the batch in progress when the store is closed
 MAX_CATCH_UP_SECONDS = 0.5  # that a search spends on indexing; it finishes the batch that it has begun
 
 
+YIELD_SECONDS = 0.0005  # threads that store messages go first: they share the interpreter with this one
+
+
 def _index_batch(batch: search.IndexBatch) -> Write[None]:
     return Write(lambda tx: search.index_batch(tx, batch))
-
-
-def _yield_to_other_threads() -> None:
-    """Let threads that store messages go first: they share the interpreter with this one."""
-    time.sleep(0.0005)
 
 
 class Indexer:
@@ -90,7 +88,7 @@ class Indexer:
             started = time.perf_counter()
             try:
                 batch = self._engine.run(
-                    Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS, _yield_to_other_threads))
+                    Read(lambda tx: search.collect_unindexed(tx, BATCH_EVENTS, lambda: time.sleep(YIELD_SECONDS)))
                 )
                 if batch is not None:
                     self._engine.run(_index_batch(batch))
@@ -111,11 +109,8 @@ class Indexer:
             is_merging = True
             while is_merging and not self._closed.is_set():
                 started = time.perf_counter()
-                is_merging = self._engine.run(_MERGE_PARTS)
+                is_merging = self._engine.run(Write(search.merge_parts))
                 self._closed.wait(compute_pause(time.perf_counter() - started))
-
-
-_MERGE_PARTS = Write(search.merge_parts)
 
 
 async def catch_up_index(

@@ -109,9 +109,6 @@ def replace_participant(key: str, old_id: str, new_id: str) -> str | None:
     return f"{key.removesuffix(ending)}:{_escape_id(new_id)}" if key.endswith(ending) else None
 
 
-# ---- places -----------------------------------------------------------------------------------------------
-
-
 def _is_in_thread(source: SessionSource) -> bool:
     return source.thread_id is not None or source.chat_type is ChatType.THREAD
 
@@ -166,5 +163,3 @@ def _escape_id(text: str) -> str:
 
 
 _CHAT_TYPES = frozenset(chat_type.value for chat_type in ChatType)
-
-# ---- aliases: each parser returns (rank, the id to use in the key); the alias with the lowest rank wins -----

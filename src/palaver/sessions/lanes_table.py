@@ -68,8 +68,6 @@ class Arrival:
         return to_micros(self.now)
 
 
-# -- the session of a lane ----------------------------------------------------------------------------------
-
 _SELECT_CURRENT = f"SELECT {SESSION_COLUMNS} FROM lane l JOIN session s ON s.no = l.session_no WHERE l.key = $1"
 
 
@@ -219,9 +217,6 @@ def _get_new_session_audience(tx: Transaction, key: str, arrival: Arrival, *, sh
     return audience_no
 
 
-# -- moves --------------------------------------------------------------------------------------------------
-
-
 # A lane of a person who was linked to another is that one's: what is new belongs to them.
 _SELECT_PLACE = """SELECT l.source, COALESCE(now.audience_no, l.audience_no), l.shared FROM lane l
     LEFT JOIN person p ON p.audience_no = l.audience_no LEFT JOIN person now ON now.id = p.merged_into
@@ -298,32 +293,23 @@ def restore_session(tx: Transaction, key: str, now: int, person_id: PersonId | N
     _set_session(tx, key, current.no, session_no, now)
     sessions.end(tx, current.no, EndReason.RESTORED, now, except_lane=key)
     entry = _continue_session(tx, key, session_no, now=now, person_id=person_id)
-    tx.execute(
-        "UPDATE lane_move SET undone_at = $3 WHERE lane_key = $1 AND no >= $2 AND undone_at IS NULL",
-        key,
-        move_no,
-        now,
-    )
+    sql = "UPDATE lane_move SET undone_at = $3 WHERE lane_key = $1 AND no >= $2 AND undone_at IS NULL"
+    tx.execute(sql, key, move_no, now)
     return entry
 
 
 def find_last_move_time(tx: Transaction, key: str) -> int | None:
     """Return when the lane made the move that `restore_session` would undo; None if there is none."""
-    return fetch_value(
-        tx,
-        "SELECT m.moved_at FROM lane_move m JOIN lane l ON l.key = m.lane_key WHERE m.lane_key = $1"
-        " AND m.undone_at IS NULL AND m.from_session_no <> l.session_no ORDER BY m.no DESC LIMIT 1",
-        key,
-    )
+    sql = """SELECT m.moved_at FROM lane_move m JOIN lane l ON l.key = m.lane_key WHERE m.lane_key = $1
+        AND m.undone_at IS NULL AND m.from_session_no <> l.session_no ORDER BY m.no DESC LIMIT 1"""
+    return fetch_value(tx, sql, key)
 
 
 def find_session_before_move(tx: Transaction, key: str) -> SessionRow | None:
     """Return the session that a lane was on before its last move; None if there is none."""
-    row = tx.fetch_one(
-        f"SELECT {SESSION_COLUMNS} FROM lane_move m JOIN session s ON s.no = m.from_session_no"
-        " WHERE m.lane_key = $1 ORDER BY m.no DESC LIMIT 1",
-        key,
-    )
+    sql = f"""SELECT {SESSION_COLUMNS} FROM lane_move m JOIN session s ON s.no = m.from_session_no
+        WHERE m.lane_key = $1 ORDER BY m.no DESC LIMIT 1"""
+    row = tx.fetch_one(sql, key)
     return make_session_row(row) if row else None
 
 
@@ -353,29 +339,15 @@ def _move(tx: Transaction, key: str, from_no: int, to_no: int, reason: EndReason
 
 
 def record_move(tx: Transaction, key: str, from_no: int, to_no: int, reason: EndReason, now: int) -> None:
-    tx.execute(
-        "INSERT INTO lane_move (lane_key, from_session_no, to_session_no, reason, moved_at)"
-        " VALUES ($1, $2, $3, $4, $5)",
-        key,
-        from_no,
-        to_no,
-        reason.value,
-        now,
-    )
+    sql = """INSERT INTO lane_move (lane_key, from_session_no, to_session_no, reason, moved_at)
+        VALUES ($1, $2, $3, $4, $5)"""
+    tx.execute(sql, key, from_no, to_no, reason.value, now)
 
 
 def _set_session(tx: Transaction, key: str, from_no: int, to_no: int, now: int) -> None:
-    if not tx.execute(
-        "UPDATE lane SET session_no = $3, updated_at = $4 WHERE key = $1 AND session_no = $2",
-        key,
-        from_no,
-        to_no,
-        now,
-    ):
+    sql = "UPDATE lane SET session_no = $3, updated_at = $4 WHERE key = $1 AND session_no = $2"
+    if not tx.execute(sql, key, from_no, to_no, now):
         raise Conflict  # another process moved it first
-
-
-# -- messages -----------------------------------------------------------------------------------------------
 
 
 def append_message(tx: Transaction, arrival: Arrival, message: Message, *, from_human: bool) -> RecordedMessage:
@@ -458,8 +430,6 @@ def _add_author(
     return message, person_row.person.id
 
 
-# -- old moves ----------------------------------------------------------------------------------------------
-
 MAX_UNDONE_AGE: Final = timedelta(days=30)  # of moves that were undone, unless it is the lane's last
 OLD_ROWS: Final = {
     "undone_moves": declare_old_rows(  # nothing undoes them again
@@ -514,16 +484,11 @@ def list_own_lanes(tx: Transaction, agent: str, person_id: PersonId) -> list[Cha
 
 def list_shared_lanes(tx: Transaction, agent: str, person_id: PersonId) -> list[ChatLane]:
     """List the lanes that a person shares with others, the newest first."""
-    rows = tx.fetch_all(
-        f"{_SELECT_LANE} FROM (SELECT m.audience_no FROM audience_member m WHERE m.person_id = $1"
-        f" AND m.audience_no NOT IN ({_OWN_AUDIENCES}) ORDER BY m.audience_no DESC LIMIT {MAX_SHARED_LANES}) a"
-        " JOIN lane l ON l.audience_no = a.audience_no WHERE l.key >= $2 AND l.key < $3"
-        f" ORDER BY l.updated_at DESC LIMIT {MAX_SHARED_LANES}",
-        person_id,
-        f"agent:{agent}:",
-        f"agent:{agent};",
-    )
-    return list(map(_LANE.decode, rows))
+    sql = f"""{_SELECT_LANE} FROM (SELECT m.audience_no FROM audience_member m WHERE m.person_id = $1
+        AND m.audience_no NOT IN ({_OWN_AUDIENCES}) ORDER BY m.audience_no DESC LIMIT {MAX_SHARED_LANES}) a
+        JOIN lane l ON l.audience_no = a.audience_no WHERE l.key >= $2 AND l.key < $3
+        ORDER BY l.updated_at DESC LIMIT {MAX_SHARED_LANES}"""
+    return list(map(_LANE.decode, tx.fetch_all(sql, person_id, f"agent:{agent}:", f"agent:{agent};")))
 
 
 def list_all_lanes(tx: Transaction, agent: str) -> list[ChatLane]:

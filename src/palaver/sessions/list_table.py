@@ -110,13 +110,8 @@ def _read_page(
                 f"SELECT * FROM ({_build_page_statement(session_filter, f'AND s.audience_no = ${first + i}')}) AS a{i}"
                 for i in range(len(batch))
             )
-            found = tx.fetch_all(
-                f"SELECT * FROM ({statement}) AS page ORDER BY active_at DESC, no DESC LIMIT $4",
-                *bounds,
-                limit,
-                *filter_params,
-                *batch,
-            )
+            sql = f"SELECT * FROM ({statement}) AS page ORDER BY active_at DESC, no DESC LIMIT $4"
+            found = tx.fetch_all(sql, *bounds, limit, *filter_params, *batch)
             rows += map(make_session_row, found)
         rows.sort(key=lambda row: (row.session.updated_at, row.no), reverse=True)
         del rows[limit:]
@@ -179,13 +174,10 @@ def load_summaries(tx: Transaction, sessions: Sequence[Session], person_id: Pers
     """Return the list entries of these sessions for one person, in order; it takes two statements for any number."""
     if not sessions:
         return []
-    found = tx.fetch_all(
-        f"SELECT s.id, s.no, {BELONGS_TO_ITS_LANE}, {_SUMMARY.format_select('s')} FROM session s"
-        " LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1"
-        f" WHERE s.id IN ({build_placeholders(len(sessions), first=2)})",
-        person_id,
-        *(session.id for session in sessions),
-    )
+    sql = f"""SELECT s.id, s.no, {BELONGS_TO_ITS_LANE}, {_SUMMARY.format_select("s")} FROM session s
+        LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1
+        WHERE s.id IN ({build_placeholders(len(sessions), first=2)})"""
+    found = tx.fetch_all(sql, person_id, *(session.id for session in sessions))
     turn_counts = _count_open_turns(tx, [no for _, no, *_ in found])
     by_id = {session.id: session for session in sessions}
     summaries = {}
@@ -205,12 +197,9 @@ def _count_open_turns(tx: Transaction, session_nos: Sequence[int]) -> dict[tuple
     """Return how many turns run and wait in these sessions, by session number and state."""
     if not session_nos:
         return {}
-    rows = tx.fetch_all(
-        f"SELECT session_no, state, COUNT(*) FROM turn WHERE session_no IN ({build_placeholders(len(session_nos))})"
-        " AND state IN ('queued', 'running') GROUP BY session_no, state",
-        *session_nos,
-    )
-    return {(no, state): count for no, state, count in rows}
+    sql = f"""SELECT session_no, state, COUNT(*) FROM turn WHERE session_no IN ({build_placeholders(len(session_nos))})
+        AND state IN ('queued', 'running') GROUP BY session_no, state"""
+    return {(no, state): count for no, state, count in tx.fetch_all(sql, *session_nos)}
 
 
 def is_private_to(tx: Transaction, session_row: SessionRow, person_id: PersonId) -> bool:

@@ -72,11 +72,8 @@ def append_event(
 ) -> int:
     """Append an event that is not a message, and return its seq."""
     text = facts.pop("text") if kind is EventKind.MESSAGE_EDITED else None  # it is found by searches
-    seq: int | None = fetch_value(
-        tx,
-        "UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 AND is_deleted = 0 RETURNING last_seq",
-        session_no,
-    )
+    sql = "UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 AND is_deleted = 0 RETURNING last_seq"
+    seq: int | None = fetch_value(tx, sql, session_no)
     if seq is None:
         raise SessionNotFound
     tx.execute(
@@ -122,11 +119,9 @@ _get_transcript_columns = itemgetter(*map(EventColumns._fields.index, ("role", "
 def _load_unmarked_log(tx: Transaction, session_id: str) -> list[Row]:
     """Return all messages of a log in which nothing was ever hidden, which is the usual case; of others, none."""
     is_marked = f"EXISTS (SELECT 1 FROM event near WHERE near.session_no = s.no AND {IS_NEAR_HIDDEN})"
-    return tx.fetch_all(
-        f"SELECT role, content, body, {EDITED_TEXT} FROM event WHERE kind = 'message' AND session_no ="
-        f" (SELECT s.no FROM session s WHERE s.id = $1 AND NOT {is_marked}) ORDER BY seq",
-        session_id,
-    )
+    sql = f"""SELECT role, content, body, {EDITED_TEXT} FROM event WHERE kind = 'message' AND session_no =
+        (SELECT s.no FROM session s WHERE s.id = $1 AND NOT {is_marked}) ORDER BY seq"""
+    return tx.fetch_all(sql, session_id)
 
 
 def _build_transcript_message(
@@ -215,14 +210,9 @@ def iterate_events(
 
 def list_reactions(tx: Transaction, session_no: int, *, after: int, before: int) -> list[Event]:
     """Return the reactions between two seqs, without those in another version."""
-    rows = tx.fetch_all(
-        f"{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 AND seq < $3 AND kind = 'reaction' AND hidden_by IS NULL"
-        " ORDER BY seq",
-        session_no,
-        after,
-        before,
-    )
-    return [event_from_row(row) for row in rows]
+    sql = f"""{SELECT_EVENT} WHERE session_no = $1 AND seq > $2 AND seq < $3 AND kind = 'reaction' AND hidden_by IS NULL
+        ORDER BY seq"""
+    return [event_from_row(row) for row in tx.fetch_all(sql, session_no, after, before)]
 
 
 def find_row(tx: Transaction, session_no: int, seq: int) -> EventColumns | None:
@@ -299,13 +289,9 @@ def _is_post(role: str, body: str | None) -> bool:
 
 def _list_posts(tx: Transaction, session_no: int, after: int) -> list[int]:
     """List the visible messages after an event that are part of no turn."""
-    rows = tx.fetch_all(
-        f"SELECT seq, role, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE}"
-        " AND role = 'assistant' AND body IS NOT NULL ORDER BY seq",
-        session_no,
-        after,
-    )
-    return [seq for seq, role, body in rows if _is_post(role, body)]
+    sql = f"""SELECT seq, role, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE}
+        AND role = 'assistant' AND body IS NOT NULL ORDER BY seq"""
+    return [seq for seq, role, body in tx.fetch_all(sql, session_no, after) if _is_post(role, body)]
 
 
 def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq: int) -> int | None:
@@ -341,12 +327,8 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
 
 def is_larger_than(tx: Transaction, session_no: int, first_seq: int, max_events: int, max_bytes: int) -> bool:
     """Return whether the log from this event on has more entries or bytes, without reading their content."""
-    sizes = tx.fetch_all(
-        f"SELECT {_EVENT_BYTES} FROM event WHERE session_no = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
-        session_no,
-        first_seq,
-        max_events + 1,
-    )
+    sql = f"SELECT {_EVENT_BYTES} FROM event WHERE session_no = $1 AND seq >= $2 ORDER BY seq LIMIT $3"
+    sizes = tx.fetch_all(sql, session_no, first_seq, max_events + 1)
     return len(sizes) > max_events or sum(size for (size,) in sizes) > max_bytes
 
 
@@ -397,12 +379,8 @@ def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId |
     facts = load_facts(tx, session_no, undo_seq or 0)
     if undo_seq is None or not isinstance(facts.get("first_seq"), int) or not isinstance(facts.get("turns"), int):
         raise NothingToRedo
-    shown_count = tx.execute(
-        "UPDATE event SET hidden_by = NULL WHERE session_no = $1 AND seq >= $2 AND seq < $3 AND hidden_by = $3",
-        session_no,
-        facts["first_seq"],
-        undo_seq,
-    )
+    sql = "UPDATE event SET hidden_by = NULL WHERE session_no = $1 AND seq >= $2 AND seq < $3 AND hidden_by = $3"
+    shown_count = tx.execute(sql, session_no, facts["first_seq"], undo_seq)
     append_event(tx, session_no, EventKind.REDONE, now, person_id, undo_seq=undo_seq, turns=facts["turns"])
     tx.execute("UPDATE session SET redo_seq = $2 WHERE no = $1", session_no, facts.get("previous_seq"))
     update_counters(tx, session_no, shown_count)
@@ -412,10 +390,8 @@ def redo_turns(tx: Transaction, session_no: int, now: int, person_id: PersonId |
 def rewrite_transcript(tx: Transaction, session_no: int, messages: Sequence[Message], now: int) -> None:
     """Make the visible transcript equal to `messages`: hide from the first difference on, and append the rest."""
     lock_session(tx, session_no)
-    old_rows = tx.fetch_all(
-        f"SELECT seq, role, content, body FROM event WHERE session_no = $1 AND {_IS_VISIBLE} ORDER BY seq",
-        session_no,
-    )
+    sql = f"SELECT seq, role, content, body FROM event WHERE session_no = $1 AND {_IS_VISIBLE} ORDER BY seq"
+    old_rows = tx.fetch_all(sql, session_no)
     new_rows = [encode_message(message, None) for message in messages]
     same = 0
     while same < min(len(old_rows), len(new_rows)) and old_rows[same][1:] == new_rows[same][:3]:
@@ -429,14 +405,10 @@ def rewrite_transcript(tx: Transaction, session_no: int, messages: Sequence[Mess
     end_compaction_of_hidden(tx, session_no, first_seq)
     added_rows = new_rows[same:]
     tx.execute_many(INSERT_MESSAGE, [(session_no, seq + i, now, *row) for i, row in enumerate(added_rows, 1)])
-    tx.execute(
-        "UPDATE session SET last_seq = last_seq + $2, redo_seq = NULL, unindexed = 1,"
-        " active_at = COALESCE(active_at, $3)"
-        " WHERE no = $1",
-        session_no,
-        len(added_rows),
-        now,
-    )
+    sql = """UPDATE session SET last_seq = last_seq + $2, redo_seq = NULL, unindexed = 1,
+        active_at = COALESCE(active_at, $3)
+        WHERE no = $1"""
+    tx.execute(sql, session_no, len(added_rows), now)
     update_counters(tx, session_no, len(added_rows) - hidden_count)
 
 
@@ -478,15 +450,9 @@ def _hide_messages(
 ) -> int:
     """Hide the visible messages from `first_seq` on, answers from `answers_from` on, and return how many they are."""
     is_kept = f"AND seq NOT IN ({build_placeholders(len(kept), first=5)})" if kept else ""
-    hidden_count = tx.execute(
-        f"UPDATE event SET hidden_by = $3, is_near_hidden = 1 WHERE session_no = $1 AND seq >= $2 AND {_IS_VISIBLE}"
-        f" AND (seq >= $4 OR NOT {_IS_ANSWER}) {is_kept}",
-        session_no,
-        first_seq,
-        hidden_by,
-        answers_from,
-        *kept,
-    )
+    sql = f"""UPDATE event SET hidden_by = $3, is_near_hidden = 1 WHERE session_no = $1 AND seq >= $2 AND {_IS_VISIBLE}
+        AND (seq >= $4 OR NOT {_IS_ANSWER}) {is_kept}"""
+    hidden_count = tx.execute(sql, session_no, first_seq, hidden_by, answers_from, *kept)
     if hidden_count:
         mark_near_hidden(tx, session_no, first_seq, hidden_by)
     return hidden_count
@@ -509,13 +475,8 @@ def end_compaction_of_hidden(tx: Transaction, session_no: int, first_seq: int) -
 def update_counters(tx: Transaction, session_no: int, change: int) -> None:
     """Add `change` to the number of visible messages, and set last message and preview to the newest visible ones."""
     last_message_at, preview = find_last_message(tx, session_no)
-    tx.execute(
-        "UPDATE session SET message_count = message_count + $2, last_message_at = $3, preview = $4 WHERE no = $1",
-        session_no,
-        change,
-        last_message_at,
-        preview,
-    )
+    sql = "UPDATE session SET message_count = message_count + $2, last_message_at = $3, preview = $4 WHERE no = $1"
+    tx.execute(sql, session_no, change, last_message_at, preview)
 
 
 def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str]:
@@ -559,12 +520,8 @@ def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end
 
 def _find_copy_start(tx: Transaction, session_no: int, end: ExchangeEnd) -> int:
     """Return the seq of the first message to copy; 0 if all messages before `end` are few enough."""
-    rows = tx.fetch_all(
-        f"SELECT seq, {_EVENT_BYTES} FROM event WHERE session_no = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
-        session_no,
-        end.answers_before,
-        MAX_CHANGED_EVENTS + 1,
-    )
+    sql = f"SELECT seq, {_EVENT_BYTES} FROM event WHERE session_no = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3"
+    rows = tx.fetch_all(sql, session_no, end.answers_before, MAX_CHANGED_EVENTS + 1)
     left_bytes, seq = MAX_CHANGED_BYTES, 0
     for index, (event_seq, size) in enumerate(rows):
         left_bytes -= size
@@ -581,13 +538,9 @@ def _renumber_answers(
 
     The copy of a message that its author has edited gets the new text, because its edit is not copied.
     """
-    rows = tx.fetch_all(
-        "SELECT seq, CASE WHEN role <> 'user' THEN body END, edited_by FROM event WHERE session_no = $1"
-        f" AND seq >= $4 AND {_IS_VISIBLE} AND (seq < $2 OR (seq < $3 AND {_IS_ANSWER})) ORDER BY seq",
-        from_session_no,
-        *end,
-        first_seq,
-    )
+    sql = f"""SELECT seq, CASE WHEN role <> 'user' THEN body END, edited_by FROM event WHERE session_no = $1
+        AND seq >= $4 AND {_IS_VISIBLE} AND (seq < $2 OR (seq < $3 AND {_IS_ANSWER})) ORDER BY seq"""
+    rows = tx.fetch_all(sql, from_session_no, *end, first_seq)
     new_seqs = {seq: last_seq + index for index, (seq, _, _) in enumerate(rows, 1)}
     for event in list_events_at(tx, from_session_no, [seq for seq, _, edited_by in rows if edited_by is not None]):
         if event.message is not None:

@@ -75,13 +75,10 @@ def revert_late_edit(tx: Transaction, place: MessagePlace, now: int) -> bool:
     session_no, seq = place
     if find_edit(tx, place) is None:
         return False
-    edits = tx.fetch_all(
-        "SELECT body FROM event WHERE session_no = $1 AND kind = 'message_edited' AND seq > (SELECT MIN(a.seq)"
-        " FROM event a WHERE a.session_no = $1 AND a.seq > $2 AND a.kind = 'message' AND a.role = 'assistant'"
-        " AND a.hidden_by IS NULL) ORDER BY seq",
-        session_no,
-        seq,
-    )
+    sql = """SELECT body FROM event WHERE session_no = $1 AND kind = 'message_edited' AND seq > (SELECT MIN(a.seq)
+        FROM event a WHERE a.session_no = $1 AND a.seq > $2 AND a.kind = 'message' AND a.role = 'assistant'
+        AND a.hidden_by IS NULL) ORDER BY seq"""
+    edits = tx.fetch_all(sql, session_no, seq)
     facts = next((facts for (body,) in edits if (facts := find_facts(body)).get("seq") == seq), {})
     text = facts.get("previous_text")
     actor = Actor(str(facts.get("platform")), None)
@@ -119,15 +116,10 @@ def _find_hidden_copies(tx: Transaction, session_no: int, first_seq: int, platfo
     change = "SELECT 1 FROM event WHERE session_no = $1 AND version_of IS NOT NULL LIMIT 1"
     if tx.fetch_one(change, session_no) is None:
         return []
-    rows = tx.fetch_all(
-        "SELECT e.seq FROM event e JOIN event v ON v.session_no = e.session_no AND v.seq = e.hidden_by"
-        " WHERE e.session_no = $1 AND e.seq >= $2 AND e.kind = 'message' AND e.platform_message_id = $3"
-        " AND v.version_of IS NOT NULL",
-        session_no,
-        first_seq,
-        platform_message_id,
-    )
-    return [int(seq) for (seq,) in rows]
+    sql = """SELECT e.seq FROM event e JOIN event v ON v.session_no = e.session_no AND v.seq = e.hidden_by
+        WHERE e.session_no = $1 AND e.seq >= $2 AND e.kind = 'message' AND e.platform_message_id = $3
+        AND v.version_of IS NOT NULL"""
+    return [int(seq) for (seq,) in tx.fetch_all(sql, session_no, first_seq, platform_message_id)]
 
 
 class Reaction(NamedTuple):
@@ -155,15 +147,11 @@ def record_reaction(tx: Transaction, place: MessagePlace, reaction: Reaction, no
 
 def find_sent_answer(tx: Transaction, source: SessionSource, message_id: str) -> MessagePlace | None:
     """Return where the answer, or the message of a job, stands that was sent to this chat with this id."""
-    rows = tx.fetch_all(
-        "SELECT d.address, d.session_no, t.input_seq, d.message_seq FROM delivery_part p"
-        " JOIN delivery d ON d.no = p.delivery_no LEFT JOIN turn t ON t.no = d.turn_no"
-        " WHERE p.sent_message_id = $1 AND d.platform = $2 AND d.account = $3"
-        " AND (d.turn_no IS NOT NULL OR d.message_seq IS NOT NULL) ORDER BY d.no DESC",
-        message_id,
-        str(source.platform),
-        source.account,
-    )
+    sql = """SELECT d.address, d.session_no, t.input_seq, d.message_seq FROM delivery_part p
+        JOIN delivery d ON d.no = p.delivery_no LEFT JOIN turn t ON t.no = d.turn_no
+        WHERE p.sent_message_id = $1 AND d.platform = $2 AND d.account = $3
+        AND (d.turn_no IS NOT NULL OR d.message_seq IS NOT NULL) ORDER BY d.no DESC"""
+    rows = tx.fetch_all(sql, message_id, str(source.platform), source.account)
     for address, session_no, input_seq, message_seq in rows:
         if session_no is not None and Address.from_text(address).chat_id == source.chat_id:
             if message_seq is not None:
@@ -174,13 +162,9 @@ def find_sent_answer(tx: Transaction, source: SessionSource, message_id: str) ->
 
 def _find_answer(tx: Transaction, session_no: int, input_seq: int) -> MessagePlace | None:
     """Return the last message of the answer to a message."""
-    rows = tx.fetch_all(
-        "SELECT seq, body FROM event WHERE session_no = $1 AND seq > $2 AND kind = 'message' AND role = 'assistant'"
-        " ORDER BY seq LIMIT $3",
-        session_no,
-        input_seq,
-        _MAX_ANSWER_MESSAGES,
-    )
+    sql = """SELECT seq, body FROM event WHERE session_no = $1 AND seq > $2 AND kind = 'message' AND role = 'assistant'
+        ORDER BY seq LIMIT $3"""
+    rows = tx.fetch_all(sql, session_no, input_seq, _MAX_ANSWER_MESSAGES)
     seqs = [seq for seq, body in rows if find_facts(body).get("answers") == input_seq]
     return MessagePlace(session_no, seqs[-1]) if seqs else None
 

@@ -200,9 +200,6 @@ def explain_reset(
     )
 
 
-# ---- time --------------------------------------------------------------------------------------------------
-
-
 def _to_utc(name: str, moment: datetime) -> datetime:
     """Return the moment in UTC, because Python compares two times in the same zone by their local clock time."""
     if moment.utcoffset() is None:
@@ -253,9 +250,6 @@ def count_hours(number: int) -> Text:
 
 def count_minutes(number: int) -> Text:
     return say_count("time.minutes", number, "{count} minute", "{count} minutes")
-
-
-# ---- valid values of the fields ----------------------------------------------------------------------------
 
 
 def _is_timezone(value: object) -> bool:

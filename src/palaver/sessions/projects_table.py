@@ -61,22 +61,14 @@ def get_by_id_or_name(tx: Transaction, person_id: PersonId, text: str) -> tuple[
 def find_id(tx: Transaction, person_id: PersonId, name: str) -> tuple[int, ProjectId] | None:
     """Find the number and the id of a person's project by its name, without counting its conversations."""
     sql = "SELECT no, id FROM project WHERE person_id = $1 AND name_key = $2"
-    row: tuple[int, ProjectId] | None = tx.fetch_one(sql, person_id, name.casefold())
-    return row
+    return tx.fetch_one(sql, person_id, name.casefold())
 
 
 def create(tx: Transaction, person_id: PersonId, name: str, color: str | None, now: int) -> Project:
     clean = _clean_free_name(tx, person_id, name)
     project_id = new_project_id()
-    tx.execute(
-        "INSERT INTO project (id, person_id, name, name_key, color, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
-        project_id,
-        person_id,
-        clean,
-        clean.casefold(),
-        _check_color(color),
-        now,
-    )
+    sql = "INSERT INTO project (id, person_id, name, name_key, color, created_at) VALUES ($1, $2, $3, $4, $5, $6)"
+    tx.execute(sql, project_id, person_id, clean, clean.casefold(), _check_color(color), now)
     return get_by_id_or_name(tx, person_id, project_id)[1]
 
 
@@ -108,12 +100,8 @@ def delete(tx: Transaction, person_id: PersonId, text: str) -> Project:
     if tx.fetch_one("SELECT 1 FROM session WHERE project_no = $1 LIMIT 1 OFFSET $2", no, SESSIONS_PER_PIECE) is None:
         tx.execute("DELETE FROM project WHERE no = $1", no)
     else:  # two spaces: no name that a person types has them
-        tx.execute(
-            "UPDATE project SET is_deleted = 1, id = $2, name = '', name_key = $3, instructions = NULL WHERE no = $1",
-            no,
-            f"deleted-{no}",
-            f"deleted  {no}",
-        )
+        sql = "UPDATE project SET is_deleted = 1, id = $2, name = '', name_key = $3, instructions = NULL WHERE no = $1"
+        tx.execute(sql, no, f"deleted-{no}", f"deleted  {no}")
     return project
 
 
@@ -121,35 +109,23 @@ def delete_piece(tx: Transaction, project_no: int) -> None:
     """Let the next conversations leave a project that has disappeared; when none are left, delete it."""
     if tx.fetch_one(f"SELECT 1 FROM project WHERE no = $1 AND is_deleted = 1 {tx.for_update}", project_no) is None:
         return  # another process was faster
-    left = tx.execute(
-        "UPDATE session SET project_no = NULL WHERE no IN (SELECT no FROM session WHERE project_no = $1 LIMIT $2)",
-        project_no,
-        SESSIONS_PER_PIECE,
-    )
+    sql = "UPDATE session SET project_no = NULL WHERE no IN (SELECT no FROM session WHERE project_no = $1 LIMIT $2)"
+    left = tx.execute(sql, project_no, SESSIONS_PER_PIECE)
     if left < SESSIONS_PER_PIECE:
         tx.execute("DELETE FROM project WHERE no = $1", project_no)
 
 
 def load_instructions(tx: Transaction, session_no: int, person_id: PersonId | None) -> str | None:
     """Return the instructions of a session's project if it is this person's."""
-    return fetch_value(
-        tx,
-        "SELECT p.instructions FROM session s JOIN project p ON p.no = s.project_no"
-        " WHERE s.no = $1 AND p.person_id = $2 AND p.is_deleted = 0",
-        session_no,
-        person_id,
-    )
+    sql = """SELECT p.instructions FROM session s JOIN project p ON p.no = s.project_no
+        WHERE s.no = $1 AND p.person_id = $2 AND p.is_deleted = 0"""
+    return fetch_value(tx, sql, session_no, person_id)
 
 
 def _clean_free_name(tx: Transaction, person_id: PersonId, name: str, except_no: int = 0) -> str:
     clean = clean_title(name)
-    existing = fetch_value(
-        tx,
-        "SELECT name FROM project WHERE person_id = $1 AND name_key = $2 AND no <> $3",
-        person_id,
-        clean.casefold(),
-        except_no,
-    )
+    sql = "SELECT name FROM project WHERE person_id = $1 AND name_key = $2 AND no <> $3"
+    existing = fetch_value(tx, sql, person_id, clean.casefold(), except_no)
     if existing is not None:
         raise ProjectNameTaken(f"You already have a project named {existing!r}. Choose another name.", name=clean)
     return clean

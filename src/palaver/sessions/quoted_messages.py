@@ -47,11 +47,6 @@ def choose_context(messages: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     return chosen[::-1]
 
 
-def limit_context(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return the newest of these messages that fit into the context of one message; oldest first."""
-    return choose_context([(message["author"], message["text"]) for message in messages])
-
-
 def build_replied_message(replied: RepliedMessage) -> dict[str, Any]:
     """Return the message that a person has replied to, as it is stored with the reply."""
     fields = {"message_id": replied.message_id, "author": replied.author, "is_own": replied.is_own}

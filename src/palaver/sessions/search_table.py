@@ -322,13 +322,10 @@ def index_batch(tx: Transaction, batch: IndexBatch) -> None:
     if tx.name == "sqlite":
         tx.execute_many("INSERT OR REPLACE INTO search (rowid, scope, body) VALUES ($1, $2, $3)", rows)
     elif rows:
-        tx.execute(
-            "INSERT INTO search (event_no, words) SELECT no, words::tsvector"
-            " FROM unnest($1::bigint[], $2::text[]) AS new (no, words)"
-            " ON CONFLICT (event_no) DO UPDATE SET words = excluded.words",
-            [no for no, _, _ in rows],
-            [f"{scope} {words}" for _, scope, words in rows],
-        )
+        sql = """INSERT INTO search (event_no, words) SELECT no, words::tsvector
+            FROM unnest($1::bigint[], $2::text[]) AS new (no, words)
+            ON CONFLICT (event_no) DO UPDATE SET words = excluded.words"""
+        tx.execute(sql, [no for no, _, _ in rows], [f"{scope} {words}" for _, scope, words in rows])
     # Last, because until the commit it makes writers in these sessions wait.
     tx.execute_many(
         "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END"

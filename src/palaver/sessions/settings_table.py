@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from palaver.core.columns import Columns
+from palaver.core.columns import Columns, update_row
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import SessionNotFound
 from palaver.sessions import log_table as events
@@ -75,10 +75,9 @@ def change(
     previous = events.lock_session(tx, session_no, column)
     if previous == text:
         return
-    tx.execute(f"UPDATE session SET {column} = $2 WHERE no = $1", session_no, text)
-    events.append_event(
-        tx, session_no, EventKind.SETTING_CHANGED, now, person_id, setting=setting, value=text, previous=previous
-    )
+    update_row(tx, "session", "no", session_no, {column: text})
+    facts = {"setting": setting, "value": text, "previous": previous}
+    events.append_event(tx, session_no, EventKind.SETTING_CHANGED, now, person_id, **facts)
 
 
 def switch_toolsets(
@@ -94,17 +93,9 @@ def switch_toolsets(
     if previous == disabled:
         return
     column = json.dumps(disabled) if disabled else None
-    tx.execute("UPDATE session SET disabled_toolsets = $2 WHERE no = $1", session_no, column)
-    events.append_event(
-        tx,
-        session_no,
-        EventKind.SETTING_CHANGED,
-        now,
-        person_id,
-        setting="toolsets",
-        value=list(disabled),
-        previous=list(previous),
-    )
+    update_row(tx, "session", "no", session_no, {"disabled_toolsets": column})
+    facts = {"setting": "toolsets", "value": list(disabled), "previous": list(previous)}
+    events.append_event(tx, session_no, EventKind.SETTING_CHANGED, now, person_id, **facts)
 
 
 def apply_switches(disabled: tuple[str, ...], switches: Mapping[str, bool] | None) -> tuple[str, ...]:

@@ -115,12 +115,8 @@ def revoke(tx: Transaction, share_id: str, person_id: PersonId | None) -> None:
 
 def set_expiry(tx: Transaction, share_id: str, person_id: PersonId | None, expires_at: int | None) -> Share:
     """Change when one of a person's shares (None: any person's) expires; None: never."""
-    tx.execute(
-        "UPDATE share SET expires_at = $3 WHERE id = $1 AND ($2 = '' OR person_id = $2)",
-        parse_share_id(share_id),
-        person_id or "",
-        expires_at,
-    )
+    sql = "UPDATE share SET expires_at = $3 WHERE id = $1 AND ($2 = '' OR person_id = $2)"
+    tx.execute(sql, parse_share_id(share_id), person_id or "", expires_at)
     return get(tx, share_id, person_id)
 
 

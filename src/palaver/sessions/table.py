@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.core.clock import from_micros
-from palaver.core.columns import Columns
-from palaver.core.engines.base import Conflict, Row, Transaction, fetch_value
+from palaver.core.columns import Columns, update_row
+from palaver.core.engines.base import Conflict, Row, Transaction, fetch_number, fetch_value
 from palaver.core.errors import InvalidInput, SessionNotFound, TitleTaken
 from palaver.core.ids import PersonId, ProjectId, SessionKey, new_session_id, parse_session_id
 from palaver.core.source import ChatType, SessionSource, encode_source
@@ -69,9 +69,6 @@ def make_session_row(row: Row) -> SessionRow:
     return SessionRow(no, audience_no, _SESSION.decode(columns, usage=usage))
 
 
-# -- beginning and end --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPlace:
     key: SessionKey
@@ -96,13 +93,12 @@ def create(
     new one takes over from it.
     """
     no = _insert_session(tx, place, reason, now, previous=previous, parent_no=None)
-    facts: dict[str, Any] = {} if previous is None else {"previous": previous.id}
-    if reset_setting is not None:
-        facts["reset_setting"] = reset_setting
     if profile is not None:
-        facts["profile"] = profile
         tx.execute("UPDATE session SET profile = $2 WHERE no = $1", no, profile)
-    events.append_event(tx, no, EventKind.STARTED, now, reason=reason.value, **facts)
+    previous_id = previous.id if previous else None
+    facts: dict[str, Any] = {"previous": previous_id, "reset_setting": reset_setting, "profile": profile}
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    events.append_event(tx, no, EventKind.STARTED, now, reason=reason.value, **known)
     return no
 
 
@@ -135,19 +131,13 @@ def _insert_session(
     return int(no)
 
 
-def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str | None = None) -> None:
+def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str = "") -> None:
     """End a session, unless a lane other than `except_lane` is on it. The reason of a session that has already ended
     does not change.
     """
-    ended = tx.execute(
-        "UPDATE session SET ended_at = $2, end_reason = $3 WHERE no = $1 AND ended_at IS NULL AND NOT EXISTS"
-        " (SELECT 1 FROM lane l WHERE l.session_no = $1 AND l.key <> $4)",
-        session_no,
-        now,
-        reason.value,
-        except_lane or "",
-    )
-    if ended:
+    sql = """UPDATE session SET ended_at = $2, end_reason = $3 WHERE no = $1 AND ended_at IS NULL AND NOT EXISTS
+        (SELECT 1 FROM lane l WHERE l.session_no = $1 AND l.key <> $4)"""
+    if tx.execute(sql, session_no, now, reason.value, except_lane):
         events.append_event(tx, session_no, EventKind.ENDED, now, reason=reason.value)
 
 
@@ -159,14 +149,9 @@ def end_on_lanes(tx: Transaction, session_no: int, reason: EndReason, now: int) 
 
 def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> None:
     """Let a session continue if it has ended."""
-    if tx.execute(
-        "UPDATE session SET ended_at = NULL, end_reason = NULL WHERE no = $1 AND ended_at IS NOT NULL",
-        session_no,
-    ):
+    sql = "UPDATE session SET ended_at = NULL, end_reason = NULL WHERE no = $1 AND ended_at IS NOT NULL"
+    if tx.execute(sql, session_no):
         events.append_event(tx, session_no, EventKind.REOPENED, now, person_id)
-
-
-# -- finding ------------------------------------------------------------------------------------------------
 
 
 def get(tx: Transaction, session_id: str) -> SessionRow:
@@ -264,9 +249,6 @@ def _get_title_number(session: Session) -> int:
     return parse_title_slot(session.title or "").number
 
 
-# -- changing -----------------------------------------------------------------------------------------------
-
-
 def rename(
     tx: Transaction, session_row: SessionRow, title: str | None, now: int, person_id: PersonId | None
 ) -> Session:
@@ -275,17 +257,16 @@ def rename(
     clean = None if title is None else clean_title(title)
     if clean == session.title:
         return session
-    slot = None if clean is None else parse_title_slot(clean)
-    if clean is not None and slot is not None:
-        same = list_by_title(tx, slot, _list_title_audiences(tx, session_row), exact=True)
-        others = [other for other in same if other.no != no]
-        if others:
+    if clean is not None:
+        same = list_by_title(tx, parse_title_slot(clean), _list_title_audiences(tx, session_row), exact=True)
+        other = next((each for each in same if each.no != no), None)
+        if other is not None:
             free = find_free_title(tx, session_row, clean)
             raise TitleTaken(
                 say(
                     "title.taken",
                     "You already have a conversation titled {title}. {available} is free.",
-                    title=repr(others[0].session.title),
+                    title=repr(other.session.title),
                     available=repr(free),
                 ),
                 title=clean,
@@ -298,13 +279,8 @@ def rename(
 
 def _set_title(tx: Transaction, session_no: int, title: str | None) -> None:
     slot = None if title is None else parse_title_slot(title)
-    tx.execute(
-        "UPDATE session SET title = $2, title_base = $3, title_number = $4 WHERE no = $1",
-        session_no,
-        title,
-        slot and slot.base,
-        slot and slot.number,
-    )
+    values = {"title": title, "title_base": slot and slot.base, "title_number": slot and slot.number}
+    update_row(tx, "session", "no", session_no, values)
 
 
 def _copy_title(tx: Transaction, session_row: SessionRow, fork_row: SessionRow) -> None:
@@ -313,9 +289,8 @@ def _copy_title(tx: Transaction, session_row: SessionRow, fork_row: SessionRow) 
     if session.title is not None:
         _set_title(tx, fork_row.no, find_free_title(tx, fork_row, session.title))
     if session.auto_title is not None:
-        copies = (
-            fetch_value(tx, "SELECT COUNT(*) FROM session WHERE parent_no = $1", session_row.no) or 0
-        )  # with the new
+        sql = "SELECT COUNT(*) FROM session WHERE parent_no = $1"
+        copies = fetch_number(tx, sql, session_row.no)  # with the new one
         number = min(parse_title_slot(session.auto_title).number + copies, MAX_TITLE_NUMBER)
         auto_titles.set_copied_title(tx, fork_row.no, number_title(session.auto_title, number))
 
@@ -359,12 +334,9 @@ def move_to_project(
     no, session = session_row.no, session_row.session
     if session.project_id == project_id:
         return session
-    moved = tx.execute(
-        "UPDATE session SET project_no = $2 WHERE no = $1"
-        " AND NOT EXISTS (SELECT 1 FROM project WHERE no = $2 AND is_deleted = 1)",
-        no,
-        project_no,
-    )
+    sql = """UPDATE session SET project_no = $2 WHERE no = $1
+        AND NOT EXISTS (SELECT 1 FROM project WHERE no = $2 AND is_deleted = 1)"""
+    moved = tx.execute(sql, no, project_no)
     if not moved:
         raise Conflict  # another process has deleted the project meanwhile
     events.append_event(tx, no, EventKind.MOVED, now, person_id, project=project_id, previous=session.project_id)
@@ -386,11 +358,10 @@ def fork(
     With `is_empty` it has none, for another version of the first message, `at_seq`. The line that says where it comes
     from stands after the copied messages; the person who forks has read it all.
     """
-    end: events.ExchangeEnd | None = events.WHOLE_LOG
     if is_empty:
-        end = events.ExchangeEnd(0, 0)
-    elif at_seq is not None:
-        end = events.find_exchange_end(tx, session_row.no, at_seq)
+        end: events.ExchangeEnd | None = events.ExchangeEnd(0, 0)
+    else:
+        end = events.WHOLE_LOG if at_seq is None else events.find_exchange_end(tx, session_row.no, at_seq)
     if end is None:
         raise InvalidInput(
             say("branch.no_message", "There is no message number {seq} in this conversation.", seq=str(at_seq)),
@@ -403,22 +374,17 @@ def fork(
         audience_no=audience_no,
         shared=session.shared and audience_no == session_row.audience_no,
     )
-    reason = StartReason.FORK
-    no = _insert_session(tx, place, reason, now, previous=session, parent_no=session_row.no)
+    no = _insert_session(tx, place, StartReason.FORK, now, previous=session, parent_no=session_row.no)
     copied = events.copy_messages(tx, session_row.no, no, end)
     facts: dict[str, Any] = {"previous": session.id, "copied_count": copied.message_count}
     if copied.is_shortened:
         facts["is_shortened"] = True
-    last_seq = events.append_event(tx, no, EventKind.STARTED, now, person_id, reason=reason.value, **facts)
+    last_seq = events.append_event(tx, no, EventKind.STARTED, now, person_id, reason="fork", **facts)
     if copied.message_count > 0:
-        tx.execute(
-            "UPDATE session SET active_at = $2, last_human_at = $2, has_shared_content = (SELECT"
-            " CASE WHEN p.shared = 1 THEN 1 ELSE p.has_shared_content END FROM session p WHERE p.no = $3)"
-            " WHERE no = $1",
-            no,
-            now,
-            session_row.no,
-        )
+        sql = """UPDATE session SET active_at = $2, last_human_at = $2, has_shared_content = (SELECT
+            CASE WHEN p.shared = 1 THEN 1 ELSE p.has_shared_content END FROM session p WHERE p.no = $3)
+            WHERE no = $1"""
+        tx.execute(sql, no, now, session_row.no)
     if person_id is not None:
         read_marks.mark_read(tx, no, person_id, last_seq, now)
     _copy_title(tx, session_row, get_by_no(tx, no))

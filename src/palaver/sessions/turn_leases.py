@@ -28,7 +28,7 @@ from palaver.sessions.delivery import Address
 from palaver.sessions.draft import Draft, Piece
 from palaver.sessions.events import EventKind
 from palaver.sessions.turn import MAX_SHARED_CRASHES, InterruptReason, StopRequest, TurnKind, TurnState
-from palaver.sessions.turns_table import IS_QUEUED, add_quoted_seqs, get_quoted_seqs
+from palaver.sessions.turns_table import IS_QUEUED, add_quoted_seqs, parse_quoted_seqs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -96,15 +96,10 @@ def find_work(tx: Transaction, owner: str, now: int) -> WorkSummary:
     first = tx.fetch_one(
         f"SELECT 1 FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT 1", now
     )
-    next_due_at = fetch_value(
-        tx,
-        f"SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_IS_WAITING} ORDER BY due_at LIMIT 1",
-        now,
-    )
-    stop_rows = tx.fetch_all(
-        "SELECT id, stop_request FROM turn WHERE state = 'running' AND lease_owner = $1 AND stop_request IS NOT NULL",
-        owner,
-    )
+    sql = f"SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_IS_WAITING} ORDER BY due_at LIMIT 1"
+    next_due_at = fetch_value(tx, sql, now)
+    sql = "SELECT id, stop_request FROM turn WHERE state = 'running' AND lease_owner = $1 AND stop_request IS NOT NULL"
+    stop_rows = tx.fetch_all(sql, owner)
     return WorkSummary(
         has_queued=first is not None,
         next_due_at=next_due_at,
@@ -117,14 +112,11 @@ def find_longest_wait(tx: Transaction, now: int) -> int:
 
     Turns behind a running one in the same session wait for that.
     """
-    since: int | None = fetch_value(
-        tx,
-        "SELECT MIN(since) FROM"
-        " (SELECT session_no, CASE WHEN due_at > created_at THEN due_at ELSE created_at END AS since"
-        f" FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT {_PAGE_SIZE}) q"
-        " WHERE NOT EXISTS (SELECT 1 FROM turn r WHERE r.session_no = q.session_no AND r.state = 'running')",
-        now,
-    )
+    sql = f"""SELECT MIN(since) FROM
+        (SELECT session_no, CASE WHEN due_at > created_at THEN due_at ELSE created_at END AS since
+        FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT {_PAGE_SIZE}) q
+        WHERE NOT EXISTS (SELECT 1 FROM turn r WHERE r.session_no = q.session_no AND r.state = 'running')"""
+    since: int | None = fetch_value(tx, sql, now)
     return 0 if since is None else max(0, now - since)
 
 
@@ -139,13 +131,10 @@ def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLe
     claimed: list[TurnLease] = []
     after = (-1, -1)
     while len(claimed) < free:
-        rows = tx.fetch_all(
-            f"SELECT t.queue_round, t.no, t.session_no, t.person_id, {_IS_WAITING}, t.crash_count FROM turn t"
-            " WHERE t.state = 'queued' AND (t.queue_round, t.no) > ($2, $3)"
-            f" ORDER BY t.queue_round, t.no LIMIT {_PAGE_SIZE}",
-            now,
-            *after,
-        )
+        sql = f"""SELECT t.queue_round, t.no, t.session_no, t.person_id, {_IS_WAITING}, t.crash_count FROM turn t
+            WHERE t.state = 'queued' AND (t.queue_round, t.no) > ($2, $3)
+            ORDER BY t.queue_round, t.no LIMIT {_PAGE_SIZE}"""
+        rows = tx.fetch_all(sql, now, *after)
         for queue_round, no, session_no, person_id, is_waiting, crash_count in rows:
             after = (queue_round, no)
             person_count = running_per_person.get(person_id, 0)
@@ -223,11 +212,8 @@ def extend_leases(tx: Transaction, leases: Iterable[TurnLease], until: int) -> s
 
 
 def _extend_lease(tx: Transaction, lease: TurnLease, until: int) -> int:
-    return tx.execute(
-        f"UPDATE turn SET lease_until = $4 WHERE no = (SELECT no FROM turn WHERE {_HAS_LEASE} {tx.skip_locked})",
-        *_make_lease_params(lease),
-        until,
-    )
+    sql = f"UPDATE turn SET lease_until = $4 WHERE no = (SELECT no FROM turn WHERE {_HAS_LEASE} {tx.skip_locked})"
+    return tx.execute(sql, *_make_lease_params(lease), until)
 
 
 def _has_lease(tx: Transaction, lease: TurnLease) -> bool:
@@ -267,10 +253,8 @@ def has_steering_turns(tx: Transaction, lease: TurnLease) -> bool:
 
 def take_steering_turns(tx: Transaction, lease: TurnLease, now: int) -> list[int]:
     """End the queued turns that steer this run, and return the seqs of their messages for the run to answer."""
-    rows = tx.fetch_all(
-        f"SELECT no, input_seq, facts FROM turn WHERE {_IS_STEERING} ORDER BY no {tx.for_update}",
-        *_make_steering_params(lease),
-    )
+    sql = f"SELECT no, input_seq, facts FROM turn WHERE {_IS_STEERING} ORDER BY no {tx.for_update}"
+    rows = tx.fetch_all(sql, *_make_steering_params(lease))
     if not rows:
         return []
     tx.execute_many(
@@ -281,7 +265,7 @@ def take_steering_turns(tx: Transaction, lease: TurnLease, now: int) -> list[int
     if own is None:
         raise LeaseLost
     (own_facts,) = own
-    quoted_seqs = [seq for _, _, facts in rows if facts for seq in get_quoted_seqs(json.loads(facts))]
+    quoted_seqs = [seq for _, _, facts in rows for seq in parse_quoted_seqs(facts)]
     _, last_seq, _ = rows[-1]
     _change(tx, lease, "input_seq = $4, facts = $5", last_seq, add_quoted_seqs(own_facts, quoted_seqs))
     return [int(input_seq) for _, input_seq, _ in rows]
@@ -392,12 +376,8 @@ def append_pieces(tx: Transaction, lease: TurnLease, pieces: Sequence[Piece]) ->
 
 def list_pieces_after(tx: Transaction, turn_no: int, attempt: int, after: int) -> tuple[list[Piece], int]:
     """Return the pieces of an attempt that were stored after row `after`, and the number of the last row."""
-    rows = tx.fetch_all(
-        "SELECT no, body FROM draft WHERE turn_no = $1 AND no > $2 AND attempt = $3 ORDER BY no",
-        turn_no,
-        after,
-        attempt,
-    )
+    sql = "SELECT no, body FROM draft WHERE turn_no = $1 AND no > $2 AND attempt = $3 ORDER BY no"
+    rows = tx.fetch_all(sql, turn_no, after, attempt)
     pieces = [Piece.from_dict(piece) for _, body in rows for piece in json.loads(body)]
     return pieces, max((no for no, _ in rows), default=after)
 
@@ -442,29 +422,16 @@ def end_open_turns(
     `ended_by` is the person who takes the access away.
     """
     tx.lock_name(CLAIM_LOCK)  # so that none is claimed meanwhile: each is queued, or runs and can be stopped
-    rows = tx.fetch_all(
-        "SELECT no, id, session_no, state, input_seq, address FROM turn"
-        " WHERE person_id = $1 AND state IN ('queued', 'running') ORDER BY no",
-        person_id,
-    )
-    for no, turn_id, session_no, state, input_seq, address in rows:
+    sql = """SELECT no, id, session_no, state, input_seq, address FROM turn
+        WHERE person_id = $1 AND state IN ('queued', 'running') ORDER BY no"""
+    stop = "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE no = $1 AND state = 'running'"
+    end = "UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE no = $1 AND state = 'queued'"
+    reason = InterruptReason.ACCESS_ENDED
+    for no, turn_id, session_no, state, input_seq, address in tx.fetch_all(sql, person_id):
         if is_concerned is not None and not is_concerned(Address.from_text(address) if address else None):
             continue
         if state == "running":
-            tx.execute(
-                "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE no = $1 AND state = 'running'",
-                no,
-                StopRequest.STOP.value,
-                ended_by,
-            )
-            continue
-        reason = InterruptReason.ACCESS_ENDED
-        ended = tx.execute(
-            "UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE no = $1 AND state = 'queued'",
-            no,
-            now,
-            reason.explain(),
-        )
-        if ended:
+            tx.execute(stop, no, StopRequest.STOP.value, ended_by)
+        elif tx.execute(end, no, now, reason.explain()):
             facts = {"turn": turn_id, "input_seq": input_seq, "reason": reason.value}
             events.append_event(tx, session_no, EventKind.TURN_INTERRUPTED, now, person_id, **facts)

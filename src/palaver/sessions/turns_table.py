@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 IS_QUEUED = "state IN ('queued', 'running') AND state = 'queued'"
 
 
-# -- the open turns of a session ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTurn:
     no: int
@@ -112,14 +109,8 @@ def _read_open(rows: Sequence[Row]) -> OpenTurns:
 
 def list_open_seqs(tx: Transaction, session_no: int) -> list[int]:
     """List the messages of a session that wait for their answer."""
-    rows = tx.fetch_all(
-        "SELECT input_seq FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') AND kind = 'answer'",
-        session_no,
-    )
-    return [seq for (seq,) in rows]
-
-
-# -- queueing and stopping ----------------------------------------------------------------------------------
+    sql = "SELECT input_seq FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') AND kind = 'answer'"
+    return [seq for (seq,) in tx.fetch_all(sql, session_no)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,32 +176,20 @@ def request_stop(
     tx: Transaction, session_no: int, request: StopRequest, person_id: PersonId | None = None
 ) -> TurnId | None:
     """Ask the running turn of a session to stop, for a person, and return its id; None if nothing runs."""
-    return fetch_value(
-        tx,
-        "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE session_no = $1 AND state = 'running' RETURNING id",
-        session_no,
-        request.value,
-        person_id,
-    )
+    sql = "UPDATE turn SET stop_request = $2, stopped_by = $3 WHERE session_no = $1 AND state = 'running' RETURNING id"
+    return fetch_value(tx, sql, session_no, request.value, person_id)
 
 
 def withhold_answers(tx: Transaction, person_id: PersonId, address: str) -> None:
     """Let the answers to a person's open turns not be sent to an address."""
-    tx.execute(
-        "UPDATE turn SET address = NULL WHERE person_id = $1 AND address = $2 AND state IN ('queued', 'running')",
-        person_id,
-        address,
-    )
+    sql = "UPDATE turn SET address = NULL WHERE person_id = $1 AND address = $2 AND state IN ('queued', 'running')"
+    tx.execute(sql, person_id, address)
 
 
 def cancel_queued(tx: Transaction, session_no: int, now: int, reason: str) -> int:
     """End all queued turns of a session unanswered; return how many."""
-    return tx.execute(
-        f"UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE session_no = $1 AND {IS_QUEUED}",
-        session_no,
-        now,
-        reason,
-    )
+    sql = f"UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE session_no = $1 AND {IS_QUEUED}"
+    return tx.execute(sql, session_no, now, reason)
 
 
 def drop_queued_message(
@@ -220,12 +199,9 @@ def drop_queued_message(
 
     `previous_seq` is the message before it in the session, which a turn for several messages answers, too.
     """
-    row = tx.fetch_one(
-        f"SELECT no, facts FROM turn WHERE session_no = $1 AND input_seq = $2 AND kind = 'answer' AND {IS_QUEUED}"
-        f" ORDER BY no DESC LIMIT 1 {tx.for_update}",
-        session_no,
-        seq,
-    )
+    sql = f"""SELECT no, facts FROM turn WHERE session_no = $1 AND input_seq = $2 AND kind = 'answer' AND {IS_QUEUED}
+        ORDER BY no DESC LIMIT 1 {tx.for_update}"""
+    row = tx.fetch_one(sql, session_no, seq)
     if row is None:
         return
     no, stored_facts = row
@@ -235,25 +211,14 @@ def drop_queued_message(
         left = json.dumps(facts | {MERGED_COUNT_KEY: count - 1})
         tx.execute("UPDATE turn SET input_seq = $2, facts = $3 WHERE no = $1", no, previous_seq, left)
         return
-    tx.execute(
-        f"UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE no = $1 AND {IS_QUEUED}",
-        no,
-        now,
-        reason,
-    )
+    sql = f"UPDATE turn SET state = 'interrupted', ended_at = $2, error = $3 WHERE no = $1 AND {IS_QUEUED}"
+    tx.execute(sql, no, now, reason)
 
 
 def is_queued_at(tx: Transaction, session_no: int, seq: int) -> bool:
     """Return whether a turn that has not started yet will see this message."""
-    row = tx.fetch_one(
-        f"SELECT 1 FROM turn WHERE session_no = $1 AND input_seq >= $2 AND kind = 'answer' AND {IS_QUEUED} LIMIT 1",
-        session_no,
-        seq,
-    )
-    return row is not None
-
-
-# -- facts of a turn ----------------------------------------------------------------------------------------
+    sql = f"SELECT 1 FROM turn WHERE session_no = $1 AND input_seq >= $2 AND kind = 'answer' AND {IS_QUEUED} LIMIT 1"
+    return tx.fetch_one(sql, session_no, seq) is not None
 
 
 def get_merged_count(facts: Mapping[str, Any]) -> int:
@@ -279,11 +244,12 @@ def add_quoted_seqs(facts_json: str | None, seqs: Sequence[int]) -> str | None:
     return json.dumps(facts | {QUOTED_SEQS_KEY: [*get_quoted_seqs(facts), *seqs]})
 
 
+def parse_quoted_seqs(facts_json: str | None) -> tuple[int, ...]:
+    return get_quoted_seqs(json.loads(facts_json)) if facts_json else ()
+
+
 def load_quoted_seqs(tx: Transaction, turn_no: int) -> tuple[int, ...]:
-    return _parse_quoted_seqs(fetch_value(tx, "SELECT facts FROM turn WHERE no = $1", turn_no))
-
-
-# -- reading ------------------------------------------------------------------------------------------------
+    return parse_quoted_seqs(fetch_value(tx, "SELECT facts FROM turn WHERE no = $1", turn_no))
 
 
 _COLUMNS = Columns(Turn, without={"delivers_to", "quoted_seqs"}, session_id="s.id")
@@ -328,25 +294,16 @@ def find_last_ended(tx: Transaction, session_no: int, seq: int) -> int:
     """
     sql = "SELECT no FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') ORDER BY no LIMIT 1"
     first_open = fetch_value(tx, sql, session_no)
-    no: int | None = fetch_value(
-        tx,
-        "SELECT no FROM turn WHERE session_no = $1 AND no < $3 AND input_seq <= $2 AND ended_at IS NOT NULL"
-        " ORDER BY no DESC LIMIT 1",
-        session_no,
-        seq,
-        first_open or 2**62,
-    )
+    sql = """SELECT no FROM turn WHERE session_no = $1 AND no < $3 AND input_seq <= $2 AND ended_at IS NOT NULL
+        ORDER BY no DESC LIMIT 1"""
+    no: int | None = fetch_value(tx, sql, session_no, seq, first_open or 2**62)
     return no or 0
 
 
 def _numbered_turn_from_row(row: Row) -> tuple[int, Turn]:
     no, *columns, address, facts = row
     platform = Address.from_text(address).platform if address else None
-    return no, _COLUMNS.decode(columns, delivers_to=platform, quoted_seqs=_parse_quoted_seqs(facts))
-
-
-def _parse_quoted_seqs(facts: str | None) -> tuple[int, ...]:
-    return get_quoted_seqs(json.loads(facts)) if facts else ()
+    return no, _COLUMNS.decode(columns, delivers_to=platform, quoted_seqs=parse_quoted_seqs(facts))
 
 
 PERSON_DATA: Final = (

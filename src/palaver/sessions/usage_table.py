@@ -134,26 +134,17 @@ def record_orphan_usage(tx: Transaction, source: UsageSource, usage: TurnUsage, 
 
 def _update_model(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:
     """Update the session's model and context size for a turn that used nothing."""
-    changed = tx.execute(
-        "UPDATE session SET model = COALESCE($2, model),"
-        " provider = CASE WHEN $2 IS NULL THEN provider ELSE $3 END,"
-        " last_prompt_tokens = COALESCE($4, last_prompt_tokens) WHERE id = $1",
-        session_id,
-        usage.model,
-        usage.provider,
-        usage.last_prompt_tokens,
-    )
-    return changed > 0
+    sql = """UPDATE session SET model = COALESCE($2, model),
+        provider = CASE WHEN $2 IS NULL THEN provider ELSE $3 END,
+        last_prompt_tokens = COALESCE($4, last_prompt_tokens) WHERE id = $1"""
+    return tx.execute(sql, session_id, usage.model, usage.provider, usage.last_prompt_tokens) > 0
 
 
 def get_turn_usage(tx: Transaction, turn_id: str, session_id: str) -> TurnUsage:
     """Return the tokens that a turn used, summed over all models."""
     sums = ", ".join(f"CAST(COALESCE(SUM({name}), 0) AS BIGINT)" for name in TOKEN_COUNTERS)
-    [tokens] = tx.fetch_all(
-        f"SELECT {sums} FROM usage WHERE session_no = (SELECT no FROM session WHERE id = $2) AND turn_id = $1",
-        turn_id,
-        session_id,
-    )
+    sql = f"SELECT {sums} FROM usage WHERE session_no = (SELECT no FROM session WHERE id = $2) AND turn_id = $1"
+    [tokens] = tx.fetch_all(sql, turn_id, session_id)
     return TurnUsage(**dict(zip(TOKEN_COUNTERS, tokens, strict=True)))
 
 

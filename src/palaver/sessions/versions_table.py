@@ -71,9 +71,6 @@ def read_group(kind: str, body: str | None) -> int | None:
     return group if isinstance(group, int) else None
 
 
-# -- changing -----------------------------------------------------------------------------------------------
-
-
 def start_version(
     tx: Transaction,
     session_no: int,
@@ -196,9 +193,6 @@ def _show(tx: Transaction, session_no: int, group: int, hidden_by: int) -> int:
     return shown_count
 
 
-# -- compactions --------------------------------------------------------------------------------------------
-
-
 def _find_compaction(tx: Transaction, session_no: int, *, first_seq: int) -> int | None:
     """Return the newest compaction, in effect or replaced by it, that summarizes nothing from `first_seq` on."""
     for seq, facts in _iterate_compactions(tx, session_no):
@@ -228,26 +222,16 @@ def _find_own_compaction(tx: Transaction, session_no: int, group: int, left: _Ch
     first_kept_seq = events.load_facts(tx, session_no, seq).get("first_kept_seq")
     if not isinstance(first_kept_seq, int) or first_kept_seq <= group:
         return None
-    changed = tx.fetch_one(
-        "SELECT 1 FROM event WHERE session_no = $1 AND seq > $2 AND kind IN ('message_deleted', 'erased') LIMIT 1",
-        session_no,
-        left.seq,
-    )
+    sql = "SELECT 1 FROM event WHERE session_no = $1 AND seq > $2 AND kind IN ('message_deleted', 'erased') LIMIT 1"
+    changed = tx.fetch_one(sql, session_no, left.seq)
     return seq if changed is None else None
 
 
 def _set_state(tx: Transaction, session_no: int, compaction_seq: int | None, redo_seq: object) -> None:
     """Let a compaction and a redo take effect. Without the same compaction, the size of the context is unknown."""
-    tx.execute(
-        "UPDATE session SET last_prompt_tokens = CASE WHEN COALESCE(compaction_seq, 0) = COALESCE($2, 0)"
-        " THEN last_prompt_tokens ELSE 0 END, compaction_seq = $2, redo_seq = $3 WHERE no = $1",
-        session_no,
-        compaction_seq,
-        redo_seq if isinstance(redo_seq, int) else None,
-    )
-
-
-# -- reading ------------------------------------------------------------------------------------------------
+    sql = """UPDATE session SET last_prompt_tokens = CASE WHEN COALESCE(compaction_seq, 0) = COALESCE($2, 0)
+        THEN last_prompt_tokens ELSE 0 END, compaction_seq = $2, redo_seq = $3 WHERE no = $1"""
+    tx.execute(sql, session_no, compaction_seq, redo_seq if isinstance(redo_seq, int) else None)
 
 
 def load_infos(tx: Transaction, session_no: int, log: Sequence[Event]) -> dict[int, VersionInfo]:
@@ -323,12 +307,9 @@ def _read_exchange(rows: Sequence[Row], seq: int) -> tuple[str, str]:
 
 def _find_groups(tx: Transaction, session_no: int, question_seqs: Sequence[int]) -> dict[int, int]:
     """Return the group of each message: that of the event which has started it, or else the message itself."""
-    rows = tx.fetch_all(
-        f"SELECT seq + 1, version_of FROM event WHERE session_no = $1 AND kind = '{EventKind.VERSION_STARTED.value}'"
-        f" AND version_of IS NOT NULL AND seq IN ({build_placeholders(len(question_seqs), first=2)})",
-        session_no,
-        *(seq - 1 for seq in question_seqs),
-    )
+    sql = f"""SELECT seq + 1, version_of FROM event WHERE session_no = $1 AND kind = '{EventKind.VERSION_STARTED.value}'
+        AND version_of IS NOT NULL AND seq IN ({build_placeholders(len(question_seqs), first=2)})"""
+    rows = tx.fetch_all(sql, session_no, *(seq - 1 for seq in question_seqs))
     return {seq: seq for seq in question_seqs} | {int(seq): int(group) for seq, group in rows}
 
 
@@ -337,13 +318,10 @@ def _load_last_changes(tx: Transaction, session_no: int, groups: Sequence[int]) 
     if not groups:
         return {}
     values = ", ".join(f"(${number})" for number in range(2, len(groups) + 2))
-    rows = tx.fetch_all(
-        f"WITH wanted (version_of) AS (VALUES {values}) SELECT e.version_of, e.seq, e.kind, e.body FROM wanted"
-        " JOIN event e ON e.session_no = $1 AND e.seq = (SELECT MAX(c.seq) FROM event c WHERE c.session_no = $1"
-        " AND c.version_of = wanted.version_of)",
-        session_no,
-        *groups,
-    )
+    sql = f"""WITH wanted (version_of) AS (VALUES {values}) SELECT e.version_of, e.seq, e.kind, e.body FROM wanted
+        JOIN event e ON e.session_no = $1 AND e.seq = (SELECT MAX(c.seq) FROM event c WHERE c.session_no = $1
+        AND c.version_of = wanted.version_of)"""
+    rows = tx.fetch_all(sql, session_no, *groups)
     return {int(group): change for group, *row in rows if (change := _read_change(*row)) is not None}
 
 
