@@ -94,12 +94,12 @@ def list_reads(conversation: Conversation) -> dict[str, Callable[[], object]]:
     from palaver.sessions.log_table import END_OF_LOG
 
     store, no = conversation.store, conversation.no
-    page, after = transcript_pages.load_page_before, transcript_pages.load_page_after
-    first_seq = store.engine.run(Read(lambda tx: page(tx, no, before=None, limit=MESSAGES))).events[0].seq
+    page = transcript_pages.load_page
+    first_seq = store.engine.run(Read(lambda tx: page(tx, no, limit=MESSAGES))).events[0].seq
     return {
         "last 20 messages": lambda: store.load_transcript(conversation.session_id, limit=20),
-        "the end of the page": lambda: store.engine.run(Read(lambda tx: page(tx, no, before=None, limit=30))),
-        "a page, forwards": lambda: store.engine.run(Read(lambda tx: after(tx, no, after=first_seq, limit=30))),
+        "the end of the page": lambda: store.engine.run(Read(lambda tx: page(tx, no, limit=30))),
+        "a page, forwards": lambda: store.engine.run(Read(lambda tx: page(tx, no, after=first_seq, limit=30))),
         "what the model sees": lambda: store.engine.run(Read(lambda tx: versions.load_view(tx, no, None, END_OF_LOG))),
     }
 

@@ -10,7 +10,7 @@ from playwright.async_api import Route, expect
 
 from browser.conftest import send_message, wait_for_answer
 from browser.page_checks import wait_until_still
-from palaver.sessions.conversations import Conversations, NewConversation
+from palaver.sessions.conversations import Conversations
 from palaver.testing import ScriptedAgent
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ async def test_hundreds_of_conversations_load_while_scrolling(start_web: StartWe
     person = await store.aio.get_owner()
 
     async def create_conversation(number: int) -> None:
-        conversation = await Conversations(store).start(person, NewConversation(title=f"Talk {number}"))
+        conversation = await Conversations(store).start(person, {"title": f"Talk {number}"})
         await store.aio.append_to_transcript(conversation.session.id, {"role": "user", "content": "hello"})
 
     await create_conversation(0)

@@ -311,9 +311,9 @@ def use_versions(store: SessionStore, session_id: str, person: Person) -> None:
         assert message_edits.delete_message(tx, place, actor, NOW, first_seq=place.seq)
 
     def read(tx: Transaction) -> None:
-        page = transcript_pages.load_page_before(tx, no, before=None, limit=1)
-        transcript_pages.load_page_after(tx, no, after=1, limit=1)
-        transcript_pages.load_page_around(tx, no, seq=place.seq, limit=2)
+        page = transcript_pages.load_page(tx, no, before=None, limit=1)
+        transcript_pages.load_page(tx, no, after=1, limit=1)
+        transcript_pages.load_page(tx, no, around=place.seq, limit=2)
         events.load_context(tx, no, first_seq=1, up_to=9)
         versions.find_last_info(tx, no)
         versions.find_info(tx, no, place.seq)

@@ -23,7 +23,7 @@ from palaver.core.crash_points import set_crash_hook
 from palaver.core.engines.base import Read, Write
 from palaver.gateway.gateway import Gateway
 from palaver.people import account_table as accounts
-from palaver.sessions.conversations import Conversations, NewConversation, build_person_source
+from palaver.sessions.conversations import Conversations, build_person_source
 from palaver.sessions.inbound import Inbound
 from palaver.testing import ScriptedAgent
 from palaver.turns import answer_recorder as finish
@@ -85,7 +85,7 @@ async def run(
         gateway = Gateway(store, ScriptedAgent(), profile=AgentProfile(), rules=rules, push=notifier, is_server=True)
         async with gateway.run(grace_seconds=5), asyncio.timeout(WAIT_SECONDS):  # its end waits for what is being sent
             if text is not None:
-                session_id = (await Conversations(store).start(owner, NewConversation(title=text))).session.id
+                session_id = (await Conversations(store).start(owner, {"title": text})).session.id
                 source = build_person_source(owner)
                 await gateway.inbox.accept(Inbound(source=source, content=text, session_id=session_id))
             while await store.engine.arun(Read(lambda tx: has_work(tx, to_micros(store.clock.now())))):  # noqa: ASYNC110

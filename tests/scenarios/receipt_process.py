@@ -18,7 +18,7 @@ from palaver.core.ids import PersonId
 from palaver.inbox import Inbox
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions.conversations import Conversations, NewConversation, build_person_source
+from palaver.sessions.conversations import Conversations, build_person_source
 from palaver.sessions.inbound import Inbound
 from palaver.sessions.turn import BusyPolicy
 from palaver.testing import ScriptedAgent
@@ -51,7 +51,7 @@ async def send(store: SessionStore, person_id: str, action: str) -> str:
     page = build_person_source(person)
     inbox = Inbox(store, CurrentSettings(ScriptedAgent(), TurnRules(messages_per_minute={Role.GUEST: 20})))
     if action == "conversation":
-        started = await Conversations(store).start(person, NewConversation(title=TEXT), key=KEY)
+        started = await Conversations(store).start(person, {"title": TEXT}, key=KEY)
         return started.session.id
     requests: dict[str, tuple[SessionSource, str, BusyPolicy | None]] = {
         "message": (page, TEXT, BusyPolicy.REJECT),

@@ -35,7 +35,7 @@ from palaver.operation import cleanup
 from palaver.operation.cleanup import Cleanup
 from palaver.people import account_table as accounts
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
-from palaver.sessions.conversations import Conversations, NewConversation, build_person_source
+from palaver.sessions.conversations import Conversations, build_person_source
 from palaver.sessions.inbound import Inbound
 from palaver.sessions.policy import ResetMode, ResetPolicy
 from palaver.testing import FakeClock, ScriptedAgent
@@ -134,7 +134,7 @@ class Simulation:
     async def say_on_page(self, user: str) -> None:
         person, pages = self.people[user], self.pages.setdefault(user, [])
         if not pages or self.chance.random() < 0.2:
-            pages.append((await Conversations(self.store).start(person, NewConversation())).session.id)
+            pages.append((await Conversations(self.store).start(person, {})).session.id)
         self.number += 1
         inbound = Inbound(
             source=build_person_source(person),

@@ -13,7 +13,7 @@ from palaver.core.errors import NotAllowed, SessionNotFound
 from palaver.people import account_table as accounts
 from palaver.people.model import Role
 from palaver.sessions import list_table as session_lists
-from palaver.sessions.conversations import Conversations, NewConversation
+from palaver.sessions.conversations import Conversations
 from palaver.sessions.keys import DmScope
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ async def test_a_conversation_started_on_the_page_is_private_whatever_lanes_are_
     store = open_store(GatewayConfig(dm_scope=scope))
     ada, bob = await create_account(store, dm("ada")), await create_account(store, dm("bob"))
     conversations = Conversations(store)
-    first = await conversations.start(ada, NewConversation(title="Mine"))
-    second = await conversations.start(ada, NewConversation())
+    first = await conversations.start(ada, {"title": "Mine"})
+    second = await conversations.start(ada, {})
     assert first.session.id != second.session.id
     assert not first.session.shared
     assert store.seen_by(ada.principal).get(first.session.id).ended_at is None

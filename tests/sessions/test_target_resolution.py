@@ -35,6 +35,13 @@ def test_a_hidden_id_leads_to_its_chat(target: str, place: SessionSource) -> Non
     assert find_hidden_chat(parse_target(target), PLACES, REDACTOR) is place
 
 
+@pytest.mark.parametrize(
+    "target", ["telegram", "telegram:4242", "telegram:0123456789ab", "telegram:" + "\u0660" * 12, "whatsapp:ABC"]
+)
+def test_a_target_without_a_hidden_id_leads_to_no_chat(target: str) -> None:
+    assert find_hidden_chat(parse_target(target), PLACES, REDACTOR) is None
+
+
 def test_only_this_installation_can_reveal_its_hidden_ids() -> None:
     other_installation = Redactor(b"the secret of another installation")
     foreign = parse_target(other_installation.redact_chat("whatsapp", PHONE))

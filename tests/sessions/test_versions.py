@@ -107,7 +107,7 @@ class Conversation:
             before = page.events[0].seq
 
     def _load_page(self, before: int | None, limit: int) -> TranscriptPage:
-        return self.read(lambda tx: transcript_pages.load_page_before(tx, self.no, before=before, limit=limit))
+        return self.read(lambda tx: transcript_pages.load_page(tx, self.no, before=before, limit=limit))
 
     def load_view_texts(self) -> list[str]:
         """The texts that the model sees as they are, after the summary."""
@@ -298,9 +298,7 @@ def test_lines_about_a_failed_answer_are_hidden_and_shown_with_their_version(con
     conversation.write(lambda tx: events.append_event(tx, conversation.no, EventKind.TURN_FAILED, NOW, input_seq=first))
 
     def list_failures() -> int:
-        page = conversation.read(
-            lambda tx: transcript_pages.load_page_before(tx, conversation.no, before=None, limit=50)
-        )
+        page = conversation.read(lambda tx: transcript_pages.load_page(tx, conversation.no, before=None, limit=50))
         return sum(event.kind is EventKind.TURN_FAILED for event in page.events)
 
     second = conversation.replace(first, "q1", "a1", is_edit=False)

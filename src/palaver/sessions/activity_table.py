@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_EVENTS_SEARCHED = 500  # from the end of the log
+_MAX_SEARCHED_SESSIONS = 1000  # of one audience, the newest first
 
 
 def mark_active(tx: Transaction, session_no: int, now: int) -> None:
@@ -44,7 +45,6 @@ def has_waiting_proposal(tx: Transaction, session_no: int) -> bool:
 
 
 _CAN_ASK = "auto_title_asked = 0 AND auto_title IS NOT NULL AND title IS NULL"
-_MAX_SEARCHED_SESSIONS = 1000  # of one audience, the newest first
 
 
 def can_ask_model(tx: Transaction, session_no: int) -> bool:

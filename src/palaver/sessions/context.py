@@ -49,7 +49,15 @@ RAW_ID_PLATFORMS: frozenset[Platform] = frozenset(
     }
 )
 
-_PSEUDONYM = re.compile(r"[0-9a-f]{12}")
+MAX_QUOTE_CHARS: Final = 240
+_NO_PLATFORM_API: Final = (
+    "you have no access to the platform's own functions: you cannot search its history, pin messages, manage "
+    "channels or roles, or list members. Do not promise any of this; when asked, say that you cannot do it."
+)
+_PLATFORM_NOTES: Final = {Platform.DISCORD: _NO_PLATFORM_API, Platform.SLACK: _NO_PLATFORM_API}
+_CHAT_TYPE_NAMES: Final = {ChatType.GROUP: "group", ChatType.CHANNEL: "channel", ChatType.THREAD: "thread"}
+_HEADING = re.compile(r"(?<!\S)#+(?!\S)|##+")  # a `#` on its own, or several together; `#general` is a name
+_PHONE_NUMBER = re.compile(r"\W*\d(?:\W*\d){5,}\W*")
 
 
 def needs_raw_ids(platform: Platform | str) -> bool:
@@ -83,34 +91,18 @@ class Redactor:
         """Return twelve hex digits."""
         return self._compute_pseudonym("chat", Platform(platform), chat_id)
 
-    def resolve_chat(self, target: str, candidates: Iterable[tuple[Platform | str, str]]) -> str | None:
-        """Return the id of the candidate chat that `platform:hex` or `platform:hex:thread` names.
+    def find_chat_id(self, platform: Platform | str, hidden_id: str, chat_ids: Iterable[str]) -> str | None:
+        """Return which of these chats on a platform has this hidden id.
 
-        Returns None when no candidate matches, and when two match: it is better to send nowhere than to the
-        wrong chat.
+        None when no chat has it, and when two have: it is better to send nowhere than to the wrong chat.
         """
-        platform_name, _, rest = target.lower().partition(":")
-        pseudonym = rest.partition(":")[0]
-        if not _PSEUDONYM.fullmatch(pseudonym):
-            return None
-        chat_ids = {chat_id for platform, chat_id in candidates if platform.lower() == platform_name}
-        matches = [each for each in chat_ids if hmac.compare_digest(self.hide_chat_id(platform_name, each), pseudonym)]
-        return matches[0] if len(matches) == 1 else None
+        matches = {each for each in chat_ids if hmac.compare_digest(self.hide_chat_id(platform, each), hidden_id)}
+        return matches.pop() if len(matches) == 1 else None
 
     def _compute_pseudonym(self, kind: str, platform: str, raw_id: str) -> str:
         # Only the id, which comes last, may contain NUL, so no two inputs give the same message.
         message = f"{kind}\0{platform}\0{raw_id}".encode("utf-8", "surrogatepass")
         return hmac.digest(self.secret, message, "sha256").hex()[:12]
-
-
-MAX_QUOTE_CHARS: Final = 240
-
-_NO_PLATFORM_API: Final = (
-    "you have no access to the platform's own functions: you cannot search its history, pin messages, manage "
-    "channels or roles, or list members. Do not promise any of this; when asked, say that you cannot do it."
-)
-_PLATFORM_NOTES: Final = {Platform.DISCORD: _NO_PLATFORM_API, Platform.SLACK: _NO_PLATFORM_API}
-_CHAT_TYPE_NAMES: Final = {ChatType.GROUP: "group", ChatType.CHANNEL: "channel", ChatType.THREAD: "thread"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +213,6 @@ class _SafeCharacters(dict[int, str]):
 
 
 _SAFE_CHARACTERS = _SafeCharacters()
-_HEADING = re.compile(r"(?<!\S)#+(?!\S)|##+")  # a `#` on its own, or several together; `#general` is a name
 
 
 def clean_chat_text(text: str, limit: int = MAX_QUOTE_CHARS) -> str:
@@ -318,9 +309,6 @@ def format_place_name(source: SessionSource, name: str, redactor: Redactor | Non
     repeats_id = _normalize_id(name) in {_normalize_id(each) for each in ids if each}
     is_hidden = redactor is not None and (repeats_id or _PHONE_NUMBER.fullmatch(name) is not None)
     return None if is_hidden else name
-
-
-_PHONE_NUMBER = re.compile(r"\W*\d(?:\W*\d){5,}\W*")
 
 
 def _normalize_id(text: str) -> str:

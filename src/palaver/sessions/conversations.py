@@ -9,7 +9,6 @@ Explains automatic restarts to people: why a conversation was started by a reset
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
@@ -24,14 +23,13 @@ from palaver.sessions import (
     lanes_table as lanes,
     list_table as session_summaries,
     log_table as events,
-    settings_table as session_settings,
     table as sessions,
 )
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, GatewayConfig, format_profile_key
 from palaver.sessions.inbound import Inbound
 from palaver.sessions.policy import ResetPolicy, ResetReason, explain_reset
 from palaver.sessions.view import SessionViewInTransaction, ViewScope
-from palaver.sessions.view.session_view import fork_session, move_to_project
+from palaver.sessions.view.session_view import SessionChanges, apply_changes, fork_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,16 +43,12 @@ MAX_CONCURRENT_COPIES = 64  # of different people; each may wait for a lock
 # Idempotency keys are stored as inbound messages. These accounts keep them apart from the keys of messages.
 EDIT_NAMESPACE = "edits"
 START_NAMESPACE = "beginnings"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewConversation:
-    title: str | None = None
-    project: str | None = None
-    model: str | None = None  # already checked by the agent
-    profile: str | None = None  # already checked
-    personality: str | None = None  # already checked
-    workspace: str | None = None  # already checked
+_CHAT_TYPES: Final = {
+    ChatType.DM: say("chats.dm", "direct messages"),
+    ChatType.GROUP: say("chats.group", "groups"),
+    ChatType.CHANNEL: say("chats.channel", "channels"),
+    ChatType.THREAD: say("chats.thread", "threads"),
+}
 
 
 def build_person_source(person: Person, platform: Platform = Platform.WEB, chat_id: str | None = None) -> SessionSource:
@@ -69,9 +63,9 @@ class Conversations:
         self._copies = FairSlots(MAX_CONCURRENT_COPIES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
 
     async def start(
-        self, person: Person, new: NewConversation, platform: Platform = Platform.WEB, *, key: str | None = None
+        self, person: Person, changes: SessionChanges, platform: Platform = Platform.WEB, *, key: str | None = None
     ) -> SessionSummary:
-        """Start a conversation in a lane of its own; lists show it once it has a message.
+        """Start a conversation with these changes in a lane of its own; lists show it once it has a message.
 
         A second call with the same key returns the same conversation, so a client that got no response can repeat it.
         """
@@ -86,15 +80,8 @@ class Conversations:
         )
 
         def create(tx: Transaction) -> SessionRow:
-            row = sessions.get(tx, lanes.get_or_create_entry(tx, arrival, force_new=True).session_id)
-            if new.title is not None:
-                sessions.rename(tx, row, new.title, now, person.id)
-            if new.project is not None:
-                move_to_project(tx, self._build_scope(person.principal), row, new.project, now)
-            for setting in ("model", "profile", "personality", "workspace"):
-                if (value := getattr(new, setting)) is not None:
-                    session_settings.change(tx, row.no, setting, value, now, person.id)
-            return row
+            entry = lanes.get_or_create_entry(tx, arrival, force_new=True)
+            return apply_changes(tx, self._build_scope(person.principal), entry.session_id, changes, now)
 
         return await self._store.engine.arun(Write(lambda tx: self._create_once(tx, request, person, create, now)))
 
@@ -168,14 +155,6 @@ def _fork_before(tx: Transaction, scope: ViewScope, parent: SessionRow, at: int,
 
 def _load_summary(tx: Transaction, row: SessionRow, principal: Principal) -> SessionSummary:
     return session_summaries.load_summaries(tx, [sessions.get_by_no(tx, row.no).session], principal.person_id)[0]
-
-
-_CHAT_TYPES: Final = {
-    ChatType.DM: say("chats.dm", "direct messages"),
-    ChatType.GROUP: say("chats.group", "groups"),
-    ChatType.CHANNEL: say("chats.channel", "channels"),
-    ChatType.THREAD: say("chats.thread", "threads"),
-}
 
 
 def explain_automatic_start(tx: Transaction, config: GatewayConfig, session_no: int, session: Session) -> str:

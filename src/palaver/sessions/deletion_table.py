@@ -24,8 +24,19 @@ MAX_SHORT_ROWS: Final = 60  # entries of a session that is deleted at once
 ROWS_PER_PIECE: Final = 300  # entries of a log, turns and deliveries together
 _EVENTS_PER_STATEMENT: Final = 100
 # What must be gone at once, because a reader gets there without the session, or because it would still be done.
-_TABLES_TO_EMPTY: Final = ("share", "push_message", "memory_turn", "memory_block", "read_mark")
-_OPEN_DELIVERIES: Final = "session_no = $1 AND state IN ('pending', 'sending')"
+_ROWS_TO_DELETE: Final = (
+    *((table, "session_no = $1") for table in ("share", "push_message", "memory_turn", "memory_block", "read_mark")),
+    ("delivery", "session_no = $1 AND state IN ('pending', 'sending')"),
+    ("turn", "session_no = $1 AND state IN ('queued', 'running')"),
+    ("lane_move", "from_session_no = $1"),
+    ("lane_move", "to_session_no = $1"),
+)
+_COLUMNS_TO_CLEAR: Final = (
+    ("lane", "session_no"),
+    ("session", "parent_no"),
+    ("job", "proposed_session_no"),
+    ("job_run", "session_no"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +80,8 @@ def delete_piece(tx: Transaction, session_no: int) -> None:
         return
     left = ROWS_PER_PIECE
     for table, key in (("delivery", "no"), ("turn", "no"), ("attachment_use", "attachment_no")):
-        left -= tx.execute(
-            f"DELETE FROM {table} WHERE session_no = $1 AND {key} IN"
-            f" (SELECT {key} FROM {table} WHERE session_no = $1 ORDER BY {key} LIMIT $2)",
-            session_no,
-            left,
-        )
+        oldest = f"SELECT {key} FROM {table} WHERE session_no = $1 ORDER BY {key} LIMIT $2"
+        left -= tx.execute(f"DELETE FROM {table} WHERE session_no = $1 AND {key} IN ({oldest})", session_no, left)
         if left == 0:
             return
     left -= _delete_events(tx, session_no, left)
@@ -92,16 +99,10 @@ def _is_short(tx: Transaction, session_no: int) -> bool:
 
 def _hide(tx: Transaction, session_no: int) -> None:
     """Let a session disappear: what is left of it are rows that nothing finds."""
-    for table in _TABLES_TO_EMPTY:
-        tx.execute(f"DELETE FROM {table} WHERE session_no = $1", session_no)
-    tx.execute(f"DELETE FROM delivery WHERE {_OPEN_DELIVERIES}", session_no)
-    tx.execute("DELETE FROM turn WHERE session_no = $1 AND state IN ('queued', 'running')", session_no)
-    tx.execute("UPDATE lane SET session_no = NULL WHERE session_no = $1", session_no)
-    tx.execute("DELETE FROM lane_move WHERE from_session_no = $1", session_no)
-    tx.execute("DELETE FROM lane_move WHERE to_session_no = $1", session_no)
-    tx.execute("UPDATE session SET parent_no = NULL WHERE parent_no = $1", session_no)
-    tx.execute("UPDATE job SET proposed_session_no = NULL WHERE proposed_session_no = $1", session_no)
-    tx.execute("UPDATE job_run SET session_no = NULL WHERE session_no = $1", session_no)
+    for table, rows in _ROWS_TO_DELETE:
+        tx.execute(f"DELETE FROM {table} WHERE {rows}", session_no)
+    for table, column in _COLUMNS_TO_CLEAR:
+        tx.execute(f"UPDATE {table} SET {column} = NULL WHERE {column} = $1", session_no)
     audience_no = fetch_value(
         tx, "INSERT INTO audience (created_at) SELECT created_at FROM session WHERE no = $1 RETURNING no", session_no
     )

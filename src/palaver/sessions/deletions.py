@@ -24,6 +24,8 @@ Pieces = Mapping[
 ]  # by table: what deletes a piece of a row that has disappeared
 
 SESSION_PIECES: Final[Pieces] = {"session": session_deletion.delete_piece, "project": projects.delete_piece}
+T = TypeVar("T")
+PIECE_PAUSE_SECONDS: Final = 0.002  # after each transaction, so that those of others come in between
 
 
 class HiddenRow(NamedTuple):
@@ -31,11 +33,6 @@ class HiddenRow(NamedTuple):
 
     table: str
     no: int
-
-
-T = TypeVar("T")
-
-PIECE_PAUSE_SECONDS: Final = 0.002  # after each transaction, so that those of others come in between
 
 
 def build_deletion(delete: Callable[[Transaction], T], pieces: Pieces = SESSION_PIECES) -> WriteThenWork[HiddenRow, T]:

@@ -49,15 +49,17 @@ def list_latest_statuses(
 
     Each as (number, status).
     """
-    rows = tx.fetch_all(
-        f"{_SELECT_STATUS} AND d.session_no = $1 AND d.no < $3 ORDER BY d.no DESC LIMIT $2", session_no, limit, before
-    )
-    return [_numbered_status_from_row(row) for row in reversed(rows)]
+    condition = "d.session_no = $1 AND d.no < $3 ORDER BY d.no DESC LIMIT $2"
+    return _list_statuses(tx, condition, session_no, limit, before)[::-1]
 
 
 def find_no(tx: Transaction, session_no: int, delivery_id: str) -> int | None:
     sql = "SELECT no FROM delivery WHERE id = $1 AND session_no = $2"
     return fetch_value(tx, sql, delivery_id, session_no)
+
+
+def _list_statuses(tx: Transaction, condition: str, *params: object) -> list[tuple[int, DeliveryStatus]]:
+    return [_numbered_status_from_row(row) for row in tx.fetch_all(f"{_SELECT_STATUS} AND {condition}", *params)]
 
 
 def count_statuses(tx: Transaction, session_no: int) -> int:
@@ -67,16 +69,14 @@ def count_statuses(tx: Transaction, session_no: int) -> int:
 
 def list_statuses_after(tx: Transaction, session_no: int, after: int) -> list[tuple[int, DeliveryStatus]]:
     """Return the deliveries of answers in a session after delivery number `after`, as (number, status)."""
-    rows = tx.fetch_all(f"{_SELECT_STATUS} AND d.session_no = $1 AND d.no > $2 ORDER BY d.no", session_no, after)
-    return [_numbered_status_from_row(row) for row in rows]
+    return _list_statuses(tx, "d.session_no = $1 AND d.no > $2 ORDER BY d.no", session_no, after)
 
 
 def list_statuses(tx: Transaction, numbers: Sequence[int]) -> list[tuple[int, DeliveryStatus]]:
     """Return deliveries by number, as (number, status); in one statement, because followers poll with it."""
     if not numbers:
         return []
-    rows = tx.fetch_all(f"{_SELECT_STATUS} AND d.no IN ({build_placeholders(len(numbers))}) ORDER BY d.no", *numbers)
-    return [_numbered_status_from_row(row) for row in rows]
+    return _list_statuses(tx, f"d.no IN ({build_placeholders(len(numbers))}) ORDER BY d.no", *numbers)
 
 
 def list_statuses_of_turns(tx: Transaction, turn_nos: Sequence[int]) -> dict[int, list[DeliveryStatus]]:
@@ -100,10 +100,8 @@ def list_for_session(tx: Transaction, session_no: int, limit: int = 50) -> list[
 
 def count_open_by_account(tx: Transaction) -> dict[AccountKey, int]:
     """Return how many deliveries are pending or being sent, by the account that sends them."""
-    rows = tx.fetch_all(
-        "SELECT platform, account, COUNT(*) FROM delivery WHERE state IN ('pending', 'sending')"
-        " GROUP BY platform, account"
-    )
+    is_open = "state IN ('pending', 'sending')"
+    rows = tx.fetch_all(f"SELECT platform, account, COUNT(*) FROM delivery WHERE {is_open} GROUP BY platform, account")
     return {(Platform(platform), account): int(count) for platform, account, count in rows}
 
 

@@ -20,14 +20,17 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from palaver.core.clock import format_time
 from palaver.core.ids import PersonId
 from palaver.sessions.message import Message, message_from_json, message_to_json
-from palaver.sessions.wire import JsonReader
+from palaver.sessions.wire import JsonReader, write_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+
+ERASED_KIND_FACT: Final = "stored_kind"  # of an erased entry: what it was
+ERASED_HIDDEN_FACT: Final = "was_hidden"  # an erased message that an undo had hidden is not shown
 
 
 class EventKind(StrEnum):
@@ -83,21 +86,14 @@ class Event:
     hidden: bool = False  # an undo, a rewrite or another version removed it from the conversation
 
     def to_dict(self, person_names: Mapping[PersonId, str] = MappingProxyType({})) -> dict[str, Any]:
-        """Return the event as JSON-ready data: the same keys as in the API and in exports."""
         person_id = self.person_id
-        return {
-            "seq": self.seq,
-            "kind": self.kind.value,
-            "at": format_time(self.at),
-            "hidden": self.hidden,
-            "person": None if person_id is None else {"id": person_id, "name": person_names.get(person_id, "")},
-            "message": None if self.message is None else message_to_json(self.message),
-            "facts": dict(self.facts),
-        }
+        person = None if person_id is None else {"id": person_id, "name": person_names.get(person_id, "")}
+        message = None if self.message is None else message_to_json(self.message)
+        keys = "seq kind at hidden person message facts"
+        return write_keys(keys, self, person=person, message=message, facts=dict(self.facts))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Event:
-        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
         reader = JsonReader("event", data)
         person, message = reader.read_optional_object("person"), reader.read_optional_object("message")
         return cls(
@@ -106,12 +102,6 @@ class Event:
             message=None if message is None else message_from_json(message),
             facts=dict(reader.read_object("facts")),
         )
-
-
-ERASED_KIND_FACT: Final = "stored_kind"  # of an erased entry: what it was
-
-
-ERASED_HIDDEN_FACT: Final = "was_hidden"  # an erased message that an undo had hidden is not shown
 
 
 def is_shown_erased(event: Event) -> bool:

@@ -66,11 +66,9 @@ def list_place_types(tx: Transaction) -> list[PlaceType]:
     """List the types of chats that open sessions are from, with one step in the index for each."""
     found: list[PlaceType] = []
     last = PlaceType("", "")
-    while row := tx.fetch_one(
-        "SELECT s.platform, s.chat_type FROM session s WHERE s.ended_at IS NULL"
-        " AND (s.platform, s.chat_type) > ($1, $2) ORDER BY s.platform, s.chat_type LIMIT 1",
-        *last,
-    ):
+    find_next = """SELECT s.platform, s.chat_type FROM session s WHERE s.ended_at IS NULL
+        AND (s.platform, s.chat_type) > ($1, $2) ORDER BY s.platform, s.chat_type LIMIT 1"""
+    while row := tx.fetch_one(find_next, *last):
         last = PlaceType(*row)
         found.append(last)
     return found

@@ -28,48 +28,11 @@ if TYPE_CHECKING:
     from palaver.sessions.table import SessionRow
 
 
-class DocumentEntry(NamedTuple):
-    event: Event
-    version: VersionInfo | None = None  # of a message that has other versions, which are not in the document
-
-
 EXPORT_FORMAT = "palaver.session/1"
+# A long log is exported on a thread of its own, which shares the interpreter with the event loop; the pause between two
+# batches lets the others go first.
 _BATCH_EVENTS = 100
 _PAUSE_SECONDS = 0.0005
-
-
-def iterate_log(tx: Transaction, row: SessionRow) -> Iterator[Event]:
-    """Return every event of a session, oldest first.
-
-    A long log is exported on a thread of its own, which shares the interpreter with the event loop; the pause between
-    two batches lets the others go first.
-    """
-    return events.iterate_events(tx, row.no, _BATCH_EVENTS, pause=lambda: time.sleep(_PAUSE_SECONDS))
-
-
-def iterate_visible_entries(tx: Transaction, row: SessionRow) -> Iterator[DocumentEntry]:
-    """Yield the events of a session that people see, oldest first, with the version that each message is."""
-    after, has_more = 0, True
-    while has_more:
-        page = transcript_pages.load_page_after(tx, row.no, after=after, limit=_BATCH_EVENTS)
-        yield from (DocumentEntry(event, page.versions.get(event.seq)) for event in page.events)
-        has_more = page.has_more_after
-        if has_more:
-            after = page.events[-1].seq
-            time.sleep(_PAUSE_SECONDS)
-
-
-def export_session(tx: Transaction, row: SessionRow) -> dict[str, Any]:
-    """Export a session: the keys of `Session.to_dict`, and its complete log as `events`."""
-    log = list(iterate_log(tx, row))
-    names = people.load_names(tx, (event.person_id for event in log if event.person_id is not None))
-    return {
-        "format": EXPORT_FORMAT,
-        **row.session.to_dict(),
-        "events": [event.to_dict(names) for event in log],
-    }
-
-
 MAX_NAME_CHARS = 100
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _NOTES = {
@@ -86,6 +49,36 @@ _START_NOTES = {
     "fork": "Branched from another conversation.",
 }
 _END_NOTES = {"idle": "Ended after a period of inactivity.", "daily": "Ended: conversations here restart every day."}
+MAX_ARGUMENTS_CHARS = 200  # of a tool call
+_BACKTICKS = re.compile("`+")
+
+
+class DocumentEntry(NamedTuple):
+    event: Event
+    version: VersionInfo | None = None  # of a message that has other versions, which are not in the document
+
+
+def iterate_visible_entries(tx: Transaction, row: SessionRow) -> Iterator[DocumentEntry]:
+    """Yield the events of a session that people see, oldest first, with the version that each message is."""
+    after, has_more = 0, True
+    while has_more:
+        page = transcript_pages.load_page(tx, row.no, after=after, limit=_BATCH_EVENTS)
+        yield from (DocumentEntry(event, page.versions.get(event.seq)) for event in page.events)
+        has_more = page.has_more_after
+        if has_more:
+            after = page.events[-1].seq
+            time.sleep(_PAUSE_SECONDS)
+
+
+def export_session(tx: Transaction, row: SessionRow) -> dict[str, Any]:
+    """Export a session: the keys of `Session.to_dict`, and its complete log as `events`."""
+    log = list(events.iterate_events(tx, row.no, _BATCH_EVENTS, pause=lambda: time.sleep(_PAUSE_SECONDS)))
+    names = people.load_names(tx, (event.person_id for event in log if event.person_id is not None))
+    return {
+        "format": EXPORT_FORMAT,
+        **row.session.to_dict(),
+        "events": [event.to_dict(names) for event in log],
+    }
 
 
 def clean_document_text(text: str) -> str:
@@ -94,7 +87,6 @@ def clean_document_text(text: str) -> str:
 
 
 def to_line(text: str, max_chars: int = MAX_NAME_CHARS) -> str:
-    """Return the beginning of a text on one line."""
     line = " ".join(text[: 4 * max_chars].split())
     return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
 
@@ -164,7 +156,9 @@ def describe_event(event: Event) -> str | None:
         case EventKind.COMPACTED:
             note = f"From here on, the agent saw a summary of {facts.get('message_count')} older messages."
         case EventKind.TURN_FAILED:
-            note = _add_reason("The agent could not answer", facts.get("reason"))
+            reason = facts.get("reason")
+            has_reason = isinstance(reason, str) and bool(reason.strip())
+            note = f"The agent could not answer{f': {to_line(str(reason), 300)}' if has_reason else '.'}"
         case EventKind.ERASED:
             note = "Message erased." if is_shown_erased(event) else None
         case EventKind.UNREADABLE:
@@ -179,14 +173,6 @@ def describe_version(version: VersionInfo) -> str:
     what = "message" if version.has_edits else "answer"
     others = "The other version is" if version.count == 2 else f"The other {version.count - 1} versions are"
     return f"Version {version.number} of {version.count} of this {what}. {others} not in this document."
-
-
-def _add_reason(text: str, reason: object) -> str:
-    return f"{text}: {to_line(reason, 300)}" if isinstance(reason, str) and reason.strip() else f"{text}."
-
-
-MAX_ARGUMENTS_CHARS = 200  # of a tool call
-_BACKTICKS = re.compile("`+")
 
 
 def export_markdown(tx: Transaction, row: SessionRow) -> str:
@@ -219,7 +205,8 @@ def iterate_markdown(session: Session, entries: Iterable[DocumentEntry]) -> Iter
 
 def _format_message(message: Message) -> Iterator[str]:
     if message.role == "tool":
-        yield _fence_text(message.text)
+        fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(message.text)), default=0))
+        yield f"{fence}\n{message.text.strip()}\n{fence}"
         return
     sent_by = find_sent_by(message.extra)
     if sent_by is not None:
@@ -229,7 +216,8 @@ def _format_message(message: Message) -> Iterator[str]:
         yield "\n".join(f"> {line}".rstrip() for line in reasoning.strip().splitlines())
     yield from _format_content(message.content)
     for call in message.extra.get("tool_calls") or ():
-        yield f"→ {_format_tool_call(call)}"
+        name, arguments = split_tool_call(call)
+        yield f"→ {to_line(name)}({to_line(arguments, MAX_ARGUMENTS_CHARS)})"
 
 
 def _format_content(content: object) -> Iterator[str]:
@@ -243,16 +231,6 @@ def _format_content(content: object) -> Iterator[str]:
             name = part.get("name") if isinstance(part, Mapping) else None
             shown = f"{kind}: {name}" if isinstance(kind, str) and isinstance(name, str) else str(kind or "attachment")
             yield f"[{to_line(shown)}]"
-
-
-def _format_tool_call(call: object) -> str:
-    name, arguments = split_tool_call(call)
-    return f"{to_line(name)}({to_line(arguments, MAX_ARGUMENTS_CHARS)})"
-
-
-def _fence_text(text: str) -> str:
-    fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
-    return f"{fence}\n{text.strip()}\n{fence}"
 
 
 class DocumentFormat(StrEnum):

@@ -136,20 +136,14 @@ class GatewayConfig:
     @property
     def chat_platforms(self) -> tuple[Platform, ...]:
         """The platforms set up by the operator that need an adapter."""
-        return tuple(
-            platform
-            for platform in self.connected_platforms
-            if platform != Platform.LOCAL and platform not in MULTI_SESSION_PLATFORMS
-        )
+        others = {Platform.LOCAL, *MULTI_SESSION_PLATFORMS}
+        return tuple(each for each in self.connected_platforms if each not in others)
 
     @property
     def chat_accounts(self) -> tuple[AccountKey, ...]:
         """The accounts on these platforms that the operator has set up."""
-        return tuple(
-            (platform, account)
-            for platform in self.chat_platforms
-            for account in self.account_names.get(platform, ("",))
-        )
+        names = self.account_names
+        return tuple((each, account) for each in self.chat_platforms for account in names.get(each, ("",)))
 
     def to_dict(self) -> dict[str, Any]:
         return {each.name: _to_json(getattr(self, each.name)) for each in fields(self)}
@@ -238,7 +232,6 @@ class GatewayConfig:
 
 
 def format_profile_key(profile: str) -> str:
-    """Return the key of a profile's reset policy in config.yaml."""
     return f"profiles.{profile}.session_reset"
 
 

@@ -113,8 +113,6 @@ class Inbound:
 
 
 class Outcome(StrEnum):
-    """The fate of an inbound message."""
-
     ACCEPTED = "accepted"  # its turn starts as soon as a worker is free
     QUEUED = "queued"  # behind other turns in the same conversation
     MERGED = "merged"  # will be answered together with the message before it

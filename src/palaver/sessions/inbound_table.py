@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _KEY_COLUMNS = "platform, account, chat, sender, message_id"
 _IS_SAME = "platform = $1 AND account = $2 AND chat = $3 AND sender = $4 AND message_id = $5"
+MAX_MESSAGES_PER_CHAT = 50  # in each thread of a chat
+MAX_MESSAGE_CHARS = 4000
+# No platform sends a message again after so long: most give up within a day.
+MAX_RECEIPT_AGE: Final = timedelta(days=30)
+MAX_GROUP_MESSAGE_AGE: Final = timedelta(days=7)  # of messages that were not for the agent
 
 
 def find_receipt(tx: Transaction, inbound: Inbound) -> dict[str, Any] | None:
@@ -64,9 +69,6 @@ def _build_key(inbound: Inbound) -> tuple[str, str, str, str, str]:
     account = inbound.source.account or inbound.message_id_namespace
     return str(inbound.source.platform), account, chat, inbound.message_id_owner, inbound.message_id or ""
 
-
-MAX_MESSAGES_PER_CHAT = 50  # in each thread of a chat
-MAX_MESSAGE_CHARS = 4000
 
 _IS_CHAT = "platform = $1 AND account = $2 AND chat_id = $3"
 _IS_THREAD = f"{_IS_CHAT} AND thread_id = $4"
@@ -108,7 +110,6 @@ def add(tx: Transaction, source: SessionSource, new: NewGroupMessage, now: int) 
 
 
 def has_any(tx: Transaction, source: SessionSource) -> bool:
-    """Return whether messages of this chat are stored."""
     return tx.fetch_one(f"SELECT 1 FROM group_message WHERE {_IS_CHAT} LIMIT 1", *_make_chat(source)) is not None
 
 
@@ -148,9 +149,6 @@ def _make_thread(source: SessionSource) -> tuple[str, str, str, str]:
     return (*_make_chat(source), source.thread_id or "")
 
 
-# No platform sends a message again after so long: most give up within a day.
-MAX_RECEIPT_AGE: Final = timedelta(days=30)
-MAX_GROUP_MESSAGE_AGE: Final = timedelta(days=7)  # of messages that were not for the agent
 OLD_ROWS: Final = {
     "receipts": declare_old_rows("inbound_message", "received_at", MAX_RECEIPT_AGE, key=_KEY_COLUMNS),
     "group_messages": declare_old_rows("group_message", "sent_at", MAX_GROUP_MESSAGE_AGE),

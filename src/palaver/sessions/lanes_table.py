@@ -49,6 +49,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+MAX_LANES_PER_NETWORK: Final = 300  # that are read for a list
+MAX_SHARED_LANES: Final = 300  # that are read for a list
+MAX_NETWORKS: Final = 50
+MAX_UNDONE_AGE: Final = timedelta(days=30)  # of moves that were undone, unless it is the lane's last
+_IS_MEMBER = "EXISTS (SELECT 1 FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = l.audience_no)"
+_OWN_AUDIENCES = "SELECT p.audience_no FROM person p WHERE p.id = $1 OR p.merged_into = $1"
+
+
 @dataclass(slots=True, kw_only=True)
 class Arrival:
     """A message or request that arrives from a source now, with the settings that decide where it belongs."""
@@ -281,12 +289,9 @@ def restore_session(tx: Transaction, key: str, now: int, person_id: PersonId | N
         raise NothingToRestore
     if current.session.is_expired and current.session.active_at is not None:
         return _continue_session(tx, key, current.no, now=now, person_id=person_id)
-    move = tx.fetch_one(
-        "SELECT no, from_session_no FROM lane_move WHERE lane_key = $1 AND undone_at IS NULL AND from_session_no <> $2"
-        " ORDER BY no DESC LIMIT 1",
-        key,
-        current.no,
-    )
+    find_move = """SELECT no, from_session_no FROM lane_move WHERE lane_key = $1 AND undone_at IS NULL
+        AND from_session_no <> $2 ORDER BY no DESC LIMIT 1"""
+    move = tx.fetch_one(find_move, key, current.no)
     if move is None:
         raise NothingToRestore
     move_no, session_no = move
@@ -362,19 +367,17 @@ def append_message(tx: Transaction, arrival: Arrival, message: Message, *, from_
     seq = message_log.append_messages(
         tx, entry.session_id, [message], arrival.now_micros, from_human=from_human, person_id=person_id
     )
-    starts_session = entry.is_new or (from_human and _was_started_by_post(entry.session))
+    session = entry.session
+    # The reset policy ran out when something was sent to the place, and no person has written since.
+    was_started_by_post = session.last_human_at is None and session.start_reason in AUTOMATIC_START_REASONS
+    starts_session = entry.is_new or (from_human and was_started_by_post)
     return RecordedMessage(
         session_key=entry.session_key,
         session_id=entry.session_id,
         seq=seq,
-        start_reason=entry.session.start_reason if starts_session else None,
-        previous_had_messages=starts_session and entry.reset_had_activity,
+        start_reason=session.start_reason if starts_session else None,
+        previous_had_messages=starts_session and session.previous_had_messages,
     )
-
-
-def _was_started_by_post(session: Session) -> bool:
-    """Whether the reset policy has run out when something was sent to the place, and no person has written since."""
-    return session.last_human_at is None and session.start_reason in AUTOMATIC_START_REASONS
 
 
 def append_in_one_statement(
@@ -428,23 +431,6 @@ def _add_author(
     if session.shared:
         people.join_audience(tx, sessions.get(tx, session.id).audience_no, person_row.person.id, arrival.now_micros)
     return message, person_row.person.id
-
-
-MAX_UNDONE_AGE: Final = timedelta(days=30)  # of moves that were undone, unless it is the lane's last
-OLD_ROWS: Final = {
-    "undone_moves": declare_old_rows(  # nothing undoes them again
-        "lane_move",
-        "undone_at",
-        MAX_UNDONE_AGE,
-        only="undone_at IS NOT NULL"
-        " AND EXISTS (SELECT 1 FROM lane_move l WHERE l.lane_key = lane_move.lane_key AND l.no > lane_move.no)",
-    )
-}
-MAX_LANES_PER_NETWORK: Final = 300  # that are read for a list
-MAX_SHARED_LANES: Final = 300  # that are read for a list
-MAX_NETWORKS: Final = 50
-_IS_MEMBER = """EXISTS (SELECT 1 FROM audience_member m WHERE m.person_id = $2 AND m.audience_no = l.audience_no)"""
-_OWN_AUDIENCES = "SELECT p.audience_no FROM person p WHERE p.id = $1 OR p.merged_into = $1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,6 +498,15 @@ def _list_lanes_by_network(tx: Transaction, agent: str, condition: str, param: i
         start = f"{network};"
 
 
+OLD_ROWS: Final = {
+    "undone_moves": declare_old_rows(  # nothing undoes them again
+        "lane_move",
+        "undone_at",
+        MAX_UNDONE_AGE,
+        only="undone_at IS NOT NULL"
+        " AND EXISTS (SELECT 1 FROM lane_move l WHERE l.lane_key = lane_move.lane_key AND l.no > lane_move.no)",
+    )
+}
 EXPORT: Final = ExportedTable(
     table="lane",
     fields=(

@@ -54,7 +54,6 @@ class SessionFilter:
     platform: str | None = None
 
     def check(self) -> None:
-        """Raise InvalidInput if a value is not allowed."""
         if self.state not in _STATE_CONDITIONS:
             raise InvalidInput(f"state: {self.state!r} is not allowed. Use one of {', '.join(_STATE_CONDITIONS)}.")
         if not 1 <= self.limit <= MAX_PAGE_SIZE:
@@ -157,7 +156,6 @@ def _list_conditions(session_filter: SessionFilter) -> list[tuple[str, str]]:
 
 
 def has_any_messages(tx: Transaction) -> bool:
-    """Return whether any session has ever had a message."""
     return tx.fetch_one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
 
 

@@ -91,9 +91,6 @@ def append_event(
     return seq
 
 
-# -- reading ------------------------------------------------------------------------------------------------
-
-
 def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) -> list[dict[str, Any]]:
     """Return the visible messages in log order as dicts for a model; with `limit`, only the last of them."""
     session_id = parse_session_id(session_id)
@@ -160,10 +157,10 @@ def list_messages(
 
 
 def iterate_newest_messages(
-    tx: Transaction, session_no: int, *, first_seq: int = 0, before: int = END_OF_LOG, expected: int = 50
+    tx: Transaction, session_no: int, *, first_seq: int = 0, before: int = END_OF_LOG
 ) -> Iterator[Event]:
     """Yield the visible messages from a seq on, before another one; the last one first, a few at a time."""
-    return map(event_from_row, _iter_newest_messages(tx, session_no, before, expected, first_seq=first_seq))
+    return map(event_from_row, _iter_newest_messages(tx, session_no, before, 50, first_seq=first_seq))
 
 
 def load_context(
@@ -299,16 +296,12 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
 
     The answers of a session follow each other in the order of their questions, so it reads only these and one more.
     """
+    sql = f"""SELECT seq, role, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_ANSWER}
+        ORDER BY seq LIMIT $3"""
     end = None
     after, row_limit = question_seq, 4
     while True:
-        rows = tx.fetch_all(
-            f"SELECT seq, role, body FROM event WHERE session_no = $1 AND seq > $2 AND {_IS_VISIBLE} AND {_IS_ANSWER}"
-            " ORDER BY seq LIMIT $3",
-            session_no,
-            after,
-            row_limit,
-        )
+        rows = tx.fetch_all(sql, session_no, after, row_limit)
         for seq, role, body in rows:
             after = seq
             if _is_post(role, body):
@@ -320,9 +313,6 @@ def _find_end_of_earlier_answers(tx: Transaction, session_no: int, question_seq:
         if len(rows) < row_limit:
             return end
         row_limit = MAX_ROWS_PER_READ
-
-
-# -- changing -----------------------------------------------------------------------------------------------
 
 
 def is_larger_than(tx: Transaction, session_no: int, first_seq: int, max_events: int, max_bytes: int) -> bool:
@@ -460,14 +450,12 @@ def _hide_messages(
 
 def end_compaction_of_hidden(tx: Transaction, session_no: int, first_seq: int) -> None:
     """End the compaction in effect if it summarizes hidden messages (from `first_seq` on)."""
-    row = tx.fetch_one(
-        "SELECT e.body FROM session s JOIN event e ON e.session_no = s.no AND e.seq = s.compaction_seq WHERE s.no = $1",
-        session_no,
-    )
+    sql = """SELECT e.body FROM session s JOIN event e ON e.session_no = s.no AND e.seq = s.compaction_seq
+        WHERE s.no = $1"""
+    row = tx.fetch_one(sql, session_no)
     if row is None:
         return
-    (body,) = row
-    first_kept_seq = find_facts(body).get("first_kept_seq")
+    first_kept_seq = find_facts(row[0]).get("first_kept_seq")
     if not isinstance(first_kept_seq, int) or first_kept_seq > first_seq:
         tx.execute("UPDATE session SET compaction_seq = NULL WHERE no = $1", session_no)
 
@@ -489,15 +477,11 @@ def find_last_message(tx: Transaction, session_no: int) -> tuple[int | None, str
     return last_message_at, preview
 
 
-class CopiedMessages(NamedTuple):
-    message_count: int
-    is_shortened: bool  # the oldest messages were left out
-
-
-def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end: ExchangeEnd) -> CopiedMessages:
+def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end: ExchangeEnd) -> tuple[int, bool]:
     """Copy the visible messages up to the end of an exchange to another session's log.
 
-    Of a very long log, the newest ones: other writers would wait for the rest.
+    Of a very long log, the newest ones: other writers would wait for the rest. Return how many were copied, and whether
+    others were left out.
     """
     last_seq = get_last_seq(tx, to_session_no)
     first_seq = _find_copy_start(tx, from_session_no, end)
@@ -515,7 +499,7 @@ def copy_messages(tx: Transaction, from_session_no: int, to_session_no: int, end
     _renumber_answers(tx, from_session_no, to_session_no, last_seq, first_seq, end)
     tx.execute("UPDATE session SET last_seq = last_seq + $2, unindexed = 1 WHERE no = $1", to_session_no, count)
     update_counters(tx, to_session_no, count)
-    return CopiedMessages(count, is_shortened=first_seq > 0)
+    return count, first_seq > 0
 
 
 def _find_copy_start(tx: Transaction, session_no: int, end: ExchangeEnd) -> int:

@@ -39,6 +39,14 @@ _OPTIONAL_KEYS: dict[str, type | tuple[type, ...]] = {
     "platform_message_id": (str, int),
     "author": Mapping,
 }
+MAX_MESSAGE_CHARS: Final = 200_000  # of its text
+MAX_MESSAGE_PARTS: Final = 100
+MAX_FIELD_CHARS: Final = 1000  # of the id, the name and the type of a file
+TEXT_PART_TYPE: Final = "text"
+_REQUIRED_KEYS: Final = {TEXT_PART_TYPE: "text", ATTACHMENT_PART_TYPE: "id"}
+_HOW_TO_FIX: Final = (
+    'Send text as {"type": "text", "text": …}, and a file you uploaded as {"type": "attachment", "id": …}.'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +272,6 @@ def _read_extra(data: Mapping[str, Any]) -> dict[str, Any]:
     return extra
 
 
-MAX_MESSAGE_CHARS: Final = 200_000  # of its text
-
-
 def describe_too_long(length: int) -> Text:
     return say(
         "message.too_long",
@@ -275,10 +280,6 @@ def describe_too_long(length: int) -> Text:
         limit=str(MAX_MESSAGE_CHARS),
     )
 
-
-MAX_MESSAGE_PARTS: Final = 100
-MAX_FIELD_CHARS: Final = 1000  # of the id, the name and the type of a file
-TEXT_PART_TYPE: Final = "text"
 
 # The keys of a part, by its type, and the types of their values. Name, media type and size of a file are accepted, so
 # that a part can be sent as it was received, and are replaced by what was found in the upload. The transcript of a
@@ -294,10 +295,6 @@ _PART_KEYS: Final[Mapping[str, Mapping[str, type]]] = {
         TRANSCRIPT_ERROR_KEY: str,
     },
 }
-_REQUIRED_KEYS: Final = {TEXT_PART_TYPE: "text", ATTACHMENT_PART_TYPE: "id"}
-_HOW_TO_FIX: Final = (
-    'Send text as {"type": "text", "text": …}, and a file you uploaded as {"type": "attachment", "id": …}.'
-)
 
 
 def check_message_parts(content: str | Sequence[Any]) -> None:

@@ -33,6 +33,12 @@ MessageRow = tuple[str, str | None, str | None, str | None, str | None]
 EDITED_TEXT = """CASE WHEN event.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
     WHERE edit.session_no = event.session_no AND edit.seq = event.edited_by) END"""
 
+# `active_at` orders lists by what people do. A quick answer does not move its session up again, which saves two index
+# updates on every turn; an answer that took longer than this does.
+QUICK_ANSWER_MICROS = 5_000_000
+_MOVES_UP = f"(active_at IS NULL OR active_at < $3 - {QUICK_ANSWER_MICROS} OR $4 = 1)"
+PREVIEW_ROLES = frozenset({"user", "assistant"})
+
 
 class EventColumns(NamedTuple):
     seq: int
@@ -84,15 +90,11 @@ def encode_message(message: Message, person_id: PersonId | None) -> MessageRow:
         text = make_storable(message.text)
     if message.author is not None:
         body["author"] = message.author.to_dict()
-    encoded = _encode_body(make_json_storable(body)) if body else None
-    return (message.role, text, encoded, person_id, message.platform_message_id)
-
-
-def _encode_body(body: dict[str, Any]) -> str:
     try:
-        return json.dumps(body, allow_nan=False, separators=(",", ":"))
+        encoded = json.dumps(make_json_storable(body), allow_nan=False, separators=(",", ":")) if body else None
     except (TypeError, ValueError) as error:
         raise InvalidMessage(f"The message contains something that JSON cannot represent: {error}") from None
+    return (message.role, text, encoded, person_id, message.platform_message_id)
 
 
 def event_from_row(row: Row) -> Event:
@@ -190,10 +192,6 @@ _UPDATE_SESSION = """
         tool_call_count = tool_call_count + $6, auto_title = COALESCE(auto_title, $7), redo_seq = NULL"""
 _SessionUpdate = tuple[str, int, int, int, str | None, int, str | None]
 
-# `active_at` orders lists by what people do. A quick answer does not move its session up again, which saves two index
-# updates on every turn; an answer that took longer than this does.
-QUICK_ANSWER_MICROS = 5_000_000
-_MOVES_UP = f"(active_at IS NULL OR active_at < $3 - {QUICK_ANSWER_MICROS} OR $4 = 1)"
 _UPDATE_AND_MOVE_SESSION = (
     f"{_UPDATE_SESSION}, unindexed = 1, active_at = CASE WHEN {_MOVES_UP} THEN $3 ELSE active_at END"
 )
@@ -212,8 +210,6 @@ _UPDATE_SESSION_ON_LANE = (
 )
 _APPEND_ON_LANE = f"""WITH updated AS ({_UPDATE_SESSION_ON_LANE}), stored AS ({INSERT_EVENT}
     SELECT no, last_seq, 'message', $3, $9, $10, $11, $12, $13 FROM updated) SELECT no, last_seq, id FROM updated"""
-
-PREVIEW_ROLES = frozenset({"user", "assistant"})
 
 
 def append_messages(
@@ -277,7 +273,7 @@ def _append_in_steps(
     params: tuple[object, ...] = update
     if usage is not None:
         usage_values = usages.get_values(usage)
-        is_new = tx.execute(usages.build_insert(3, "$1", "$2"), session_id, now, *usage_values[:-1])
+        is_new = tx.execute(usages.build_insert(3, "$2"), session_id, now, *usage_values[:-1])
         params = (*update, is_new, *usage_values)
     updated = tx.fetch_one(_build_session_update(has_usage=usage is not None, from_human=from_human == 1), *params)
     if updated is None:
@@ -318,7 +314,7 @@ def _build_whole_append(*, has_usage: bool, is_batch: bool) -> str:
     """
     steps, update, new_usage = [], _UPDATE_AND_MOVE_SESSION, ""
     if has_usage:
-        steps.append(f"used AS ({usages.build_insert(13, '$1', '$3')} RETURNING 1)")
+        steps.append(f"used AS ({usages.build_insert(13, '$3')} RETURNING 1)")
         update += f", {usages.build_totals_update(13, 'new_usage.n = 1')}"
         new_usage = " FROM (SELECT COUNT(*) AS n FROM used) AS new_usage"
     steps.append(f"updated AS ({update}{new_usage} WHERE id = $1 RETURNING no, last_seq)")

@@ -19,12 +19,11 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from palaver.core.clock import format_optional_time, format_time
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.titles import clean_long_text
 from palaver.sessions.message import Message, message_to_json
 from palaver.sessions.usage import UsageTotals
-from palaver.sessions.wire import JsonReader
+from palaver.sessions.wire import JsonReader, write_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+MAX_PROJECT_INSTRUCTION_CHARS: Final = 20_000
+MAX_VERSIONS: Final = 200  # of one message
 
 
 class EndReason(StrEnum):
@@ -102,42 +103,14 @@ class Session:
     source_json: str = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the session as JSON-ready data: the same keys as in the API and in exports."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "auto_title": self.auto_title,
-            "display_name": self.display_name,
-            "preview": self.preview,
-            "platform": str(self.platform),
-            "chat_type": self.chat_type.value,
-            "key": self.key,
-            "source": self.origin.to_dict(),
-            "shared": self.shared,
-            "pinned": self.pinned,
-            "archived": self.archived,
-            "project_id": self.project_id,
-            "parent_id": self.parent_id,
-            "message_count": self.message_count,
-            "tool_call_count": self.tool_call_count,
-            "created_at": format_time(self.created_at),
-            "active_at": format_optional_time(self.active_at),
-            "last_message_at": format_optional_time(self.last_message_at),
-            "last_human_at": format_optional_time(self.last_human_at),
-            "start_reason": self.start_reason.value,
-            "previous_had_messages": self.previous_had_messages,
-            "is_first_contact": self.is_first_contact,
-            "ended_at": format_optional_time(self.ended_at),
-            "end_reason": self.end_reason and self.end_reason.value,
-            "model": self.model,
-            "model_provider": self.model_provider,
-            "context_tokens": self.last_prompt_tokens,
-            "usage": self.usage.to_dict(),
-        }
+        keys = """id title auto_title display_name preview platform chat_type key source shared pinned archived
+            project_id parent_id message_count tool_call_count created_at active_at last_message_at last_human_at
+            start_reason previous_had_messages is_first_contact ended_at end_reason model model_provider
+            context_tokens usage"""
+        return write_keys(keys, self, source=self.origin, context_tokens=self.last_prompt_tokens)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Session:
-        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
         reader = JsonReader("session", data)
         source = SessionSource.from_dict(reader.read_object("source"))
         derived = {"platform", "chat_type", "last_prompt_tokens", "usage", "source_json"}
@@ -192,11 +165,10 @@ class SessionEntry:
     is_new: bool = False  # the call that returned this entry started the session
 
     def to_dict(self) -> dict[str, Any]:
-        return {"session_key": self.session_key, "session": self.session.to_dict(), "is_new": self.is_new}
+        return write_keys("session_key session is_new", self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SessionEntry:
-        """Read what `to_dict` returned; keys that a newer version may have added are ignored."""
         return cls(data["session_key"], Session.from_dict(data["session"]), bool(data.get("is_new")))
 
     @property
@@ -227,7 +199,6 @@ class SessionEntry:
 
     @property
     def is_first_contact(self) -> bool:
-        """Return whether this is the first conversation with the person or, if it is shared, in the place."""
         return self.session.is_first_contact
 
     @property
@@ -278,18 +249,9 @@ class SearchHit:
         return f"{self.session_id}.{self.seq}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the hit as JSON-ready data: the same keys as in the API."""
-        return {
-            "session_id": self.session_id,
-            "title": self.title,
-            "seq": self.seq,
-            "at": format_time(self.at),
-            "role": self.message.role,
-            "snippet": self.snippet.text,
-            "highlights": self.snippet.highlights,
-            "archived": self.archived,
-            "message": message_to_json(self.message),
-        }
+        others = {"role": self.message.role, "snippet": self.snippet.text, "highlights": self.snippet.highlights}
+        keys = "session_id title seq at role snippet highlights archived message"
+        return write_keys(keys, self, message=message_to_json(self.message), **others)
 
 
 class SearchHits(list[SearchHit]):
@@ -312,15 +274,9 @@ class Project:
     instructions: str | None = None  # what the agent is told in its conversations
 
 
-MAX_PROJECT_INSTRUCTION_CHARS: Final = 20_000
-
-
 def clean_project_instructions(text: str) -> str | None:
     """Return the instructions of a project as they are stored; None: without any."""
     return clean_long_text("instructions", text, MAX_PROJECT_INSTRUCTION_CHARS) if text.strip() else None
-
-
-MAX_VERSIONS: Final = 200  # of one message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import re
 from typing import Final
 
 from palaver.core.columns import Columns
-from palaver.core.engines.base import Row, Transaction, fetch_value
+from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import InvalidInput, ProjectNameTaken, ProjectNotFound
 from palaver.core.ids import PersonId, ProjectId, new_project_id
 from palaver.core.text import is_storable
@@ -34,28 +34,26 @@ _SELECT = f"SELECT p.no, {_COLUMNS.format_select('p')} FROM project p"
 
 def list_projects(tx: Transaction, person_id: PersonId) -> list[Project]:
     rows = tx.fetch_all(f"{_SELECT} WHERE p.person_id = $1 AND p.is_deleted = 0 ORDER BY p.name_key", person_id)
-    return [_project_from_row(row)[1] for row in rows]
+    return [_COLUMNS.decode(row[1:]) for row in rows]
 
 
 def get_by_id(tx: Transaction, project_id: str) -> tuple[int, Project]:
     """Return the number of any person's project, and the project."""
-    row = is_storable(project_id) and tx.fetch_one(f"{_SELECT} WHERE p.id = $1 AND p.is_deleted = 0", project_id)
-    if not row:
-        raise ProjectNotFound(f"Project {project_id!r} not found.", project=project_id)
-    return _project_from_row(row)
+    return _get(tx, project_id, "p.id = $1")
 
 
 def get_by_id_or_name(tx: Transaction, person_id: PersonId, text: str) -> tuple[int, Project]:
     """Return the number of one of a person's projects, and the project."""
-    row = is_storable(text) and tx.fetch_one(
-        f"{_SELECT} WHERE p.person_id = $1 AND (p.id = $2 OR p.name_key = $3) AND p.is_deleted = 0",
-        person_id,
-        text,
-        text.strip().casefold(),
-    )
+    condition = "(p.id = $1 OR p.name_key = $2) AND p.person_id = $3"
+    return _get(tx, text, condition, text.strip().casefold(), person_id)
+
+
+def _get(tx: Transaction, text: str, condition: str, *params: object) -> tuple[int, Project]:
+    row = is_storable(text) and tx.fetch_one(f"{_SELECT} WHERE {condition} AND p.is_deleted = 0", text, *params)
     if not row:
         raise ProjectNotFound(f"Project {text!r} not found.", project=text)
-    return _project_from_row(row)
+    no, *columns = row
+    return no, _COLUMNS.decode(columns)
 
 
 def find_id(tx: Transaction, person_id: PersonId, name: str) -> tuple[int, ProjectId] | None:
@@ -135,11 +133,6 @@ def _check_color(color: str | None) -> str | None:
     if color is not None and not _COLOR.fullmatch(color):
         raise InvalidInput(f"color: {color!r} is not allowed. Write it like #3b82f6.", color=color)
     return color
-
-
-def _project_from_row(row: Row) -> tuple[int, Project]:
-    no, *columns = row
-    return no, _COLUMNS.decode(columns)
 
 
 PERSON_DATA: Final = (

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from palaver.core.clock import from_micros
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value, list_columns
 from palaver.people.table import AUDIENCE_OWNER_NAME
@@ -28,7 +28,18 @@ from palaver.sessions.events import EventKind
 from palaver.sessions.message import MESSAGE_ROLES, Message
 from palaver.sessions.message_table import UnreadableRow, decode_message, find_facts
 from palaver.sessions.model import SearchHit
-from palaver.sessions.search_text import ArchivedFilter, Query, Snippet, Term, build_index_text, build_snippet
+from palaver.sessions.search_text import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    NO_FILTER,
+    ArchivedFilter,
+    Query,
+    SearchFilter,
+    Snippet,
+    Term,
+    build_index_text,
+    build_snippet,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,51 +48,53 @@ if TYPE_CHECKING:
 
 
 MAX_LISTED_SESSIONS = 100  # that are looked up one by one
-FIRST_YEAR, LAST_YEAR = 1970, 2100  # of a range without a beginning or end
 _ARCHIVED_NUMBERS = {ArchivedFilter.BOTH: 0, ArchivedFilter.ONLY: 1, ArchivedFilter.WITHOUT: 2}
 _NEVER, _FOREVER = -(2**62), 2**62
 _MAX_MICROS = 200 * 366 * 86_400 * 1_000_000  # after the last year, and before the last one that Python knows
+# PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
+# sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
+# then, for a word that is not common, everything that the word index returns.
+NEWEST_MESSAGE_COUNT = 200
+MAX_BATCH_CHARS = 100_000  # of the messages in one batch, which has at least one: other writers wait for it
+_EVENTS_PER_LOOKUP = 100
+_EVENTS_PER_READ = 64
+MAX_WORD_BYTES = 500_000  # for the words of one message: PostgreSQL's limit is less than twice that
+MERGED_PAGES: Final = 20  # in one transaction
+MAX_MERGE_STEPS: Final = 100_000  # one after the other, also of a very large index
+MERGED_DELETIONS_PERCENT: Final = 5  # of the messages of a part are deleted: it is merged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConditions:
-    """Conditions, besides the words, for messages to be found; None stands for no condition."""
+    """A filter, with the numbers of what it names; None stands for no condition."""
 
+    search_filter: SearchFilter = NO_FILTER
     session_no: int | None = None
-    platform: str | None = None
-    role: str | None = None
-    after: int | None = None  # at this moment or later
-    before: int | None = None  # before this moment
     project_no: int | None = None
     authors: Sequence[Author] | None = None  # one of them wrote it
-    archived: ArchivedFilter = ArchivedFilter.BOTH  # whether its session is
+
+    @property
+    def after(self) -> int | None:
+        return None if self.search_filter.after is None else to_micros(self.search_filter.after)
+
+    @property
+    def before(self) -> int | None:
+        return None if self.search_filter.before is None else to_micros(self.search_filter.before)
 
     @property
     def exact_params(self) -> tuple[int, int, int, int]:
-        """The parameters of `build_exact_condition`."""
-        return (
-            _NEVER if self.after is None else self.after,
-            _FOREVER if self.before is None else self.before,
-            self.project_no or 0,
-            _ARCHIVED_NUMBERS[self.archived],
-        )
+        """The parameters of `_IS_EXACT`."""
+        after = _NEVER if self.after is None else self.after
+        before = _FOREVER if self.before is None else self.before
+        return after, before, self.project_no or 0, _ARCHIVED_NUMBERS[self.search_filter.archived]
 
 
-def build_exact_condition(first: int) -> str:
-    """Build the condition for what the index only narrows down; its parameters begin at `first`."""
-    return (
-        f"e.created_at >= ${first} AND e.created_at < ${first + 1}"
-        f" AND (${first + 2} = 0 OR s.project_no = ${first + 2})"
-        f" AND (${first + 3} = 0 OR ${first + 3} = CASE WHEN s.archived_at IS NULL THEN 2 ELSE 1 END)"
-    )
+# What the index only narrows down; for `exact_params`.
+_IS_EXACT = """e.created_at >= $4 AND e.created_at < $5 AND ($6 = 0 OR s.project_no = $6)
+    AND ($7 = 0 OR $7 = CASE WHEN s.archived_at IS NULL THEN 2 ELSE 1 END)"""
 
 
-def build_session_scope(audience_no: int, session_no: int, platform: str) -> tuple[str, ...]:
-    """Return the scope words that all messages of a session have."""
-    return (f"a{audience_no}", f"s{session_no}", _name_platform(platform))
-
-
-def build_message_scope(
+def _build_message_scope(
     role: str | None, created_at: int, person_id: str | None, own_audience_no: int | None
 ) -> tuple[str, ...]:
     """Return the scope words that a message has besides those of its session.
@@ -104,10 +117,10 @@ def list_required_scopes(
         groups.append([f"a{no}" for no in audiences])
     if conditions.session_no is not None:
         groups.append([f"s{conditions.session_no}"])
-    if conditions.platform is not None:
-        groups.append([_name_platform(conditions.platform)])
-    if conditions.role is not None:
-        groups.append([f"r{conditions.role}"])
+    if conditions.search_filter.platform is not None:
+        groups.append([_name_platform(conditions.search_filter.platform)])
+    if conditions.search_filter.role is not None:
+        groups.append([f"r{conditions.search_filter.role}"])
     if conditions.authors is not None:
         by_id = [_name_person(author.person_id) for author in conditions.authors]
         groups.append([*by_id, *(f"o{author.audience_no}" for author in conditions.authors)])
@@ -115,7 +128,7 @@ def list_required_scopes(
         groups.append(list(_iter_periods(conditions.after, conditions.before)))
     if conditions.project_no is not None:
         groups += _list_session_words(tx, "project_no = $1", conditions.project_no)
-    if conditions.archived is ArchivedFilter.ONLY:
+    if conditions.search_filter.archived is ArchivedFilter.ONLY:
         is_archived = "active_at IS NOT NULL AND archived_at IS NOT NULL"
         if audiences is None:
             groups += _list_session_words(tx, is_archived)
@@ -148,27 +161,22 @@ def _iter_periods(after: int | None, before: int | None) -> Iterator[str]:
     """Yield the years and months that cover a range of time: years where all of a year is in it."""
     if before is not None and before <= 0:  # before 1970
         return
-    first = (FIRST_YEAR, 1) if after is None or after <= 0 else _get_month(after)
-    end = (LAST_YEAR + 1, 1) if before is None else _get_next_month(before - 1)  # exclusive
-    month = first
-    while month < min(end, (LAST_YEAR + 1, 1)):
-        year = month[0]
-        if month[1] == 1 and (year + 1, 1) <= end:
+    month = FIRST_YEAR * 12 if after is None or after <= 0 else _count_months(after)
+    last_end = (LAST_YEAR + 1) * 12
+    end = last_end if before is None else _count_months(before - 1) + 1  # exclusive
+    while month < min(end, last_end):
+        year, month_index = divmod(month, 12)
+        if month_index == 0 and month + 12 <= end:
             yield f"y{year:04}"
-            month = (year + 1, 1)
+            month += 12
         else:
-            yield f"m{year:04}{month[1]:02}"
-            month = (year, month[1] + 1) if month[1] < 12 else (year + 1, 1)
+            yield f"m{year:04}{month_index + 1:02}"
+            month += 1
 
 
-def _get_month(micros: int) -> tuple[int, int]:
+def _count_months(micros: int) -> int:
     moment = from_micros(min(micros, _MAX_MICROS))
-    return moment.year, moment.month
-
-
-def _get_next_month(micros: int) -> tuple[int, int]:
-    year, month = _get_month(micros)
-    return (year, month + 1) if month < 12 else (year + 1, 1)
+    return moment.year * 12 + moment.month - 1
 
 
 class _NewEvent(NamedTuple):
@@ -201,24 +209,17 @@ _SELECT_HIT = f"""SELECT {_HIT.format_select("e")}, e.role, e.content, e.body, e
     CASE WHEN e.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
         WHERE edit.session_no = e.session_no AND edit.seq = e.edited_by) END FROM"""
 
-# PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
-# sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
-# then, for a word that is not common, everything that the word index returns.
-NEWEST_MESSAGE_COUNT = 200
 NO_CONDITIONS = SearchConditions()
-MAX_BATCH_CHARS = 100_000  # of the messages in one batch, which has at least one: other writers wait for it
-_EVENTS_PER_LOOKUP = 100
-_EVENTS_PER_READ = 64
 _IS_VISIBLE = "e.hidden_by IS NULL AND s.is_deleted = 0"  # a session that is being deleted has words in the index
 _JOIN_VISIBLE = f"JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE {_IS_VISIBLE}"
 _SEARCH_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
     WHERE event_no < $2 ORDER BY event_no DESC LIMIT $8) AS newest WHERE words @@ $1::tsquery)
-    {_SELECT_HIT} x {_JOIN_VISIBLE} AND {build_exact_condition(4)} ORDER BY x.event_no DESC LIMIT $3"""
+    {_SELECT_HIT} x {_JOIN_VISIBLE} AND {_IS_EXACT} ORDER BY x.event_no DESC LIMIT $3"""
 _SEARCH_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ $1::tsquery)
-    {_SELECT_HIT} x {_JOIN_VISIBLE} AND x.event_no < $2 AND {build_exact_condition(4)}
+    {_SELECT_HIT} x {_JOIN_VISIBLE} AND x.event_no < $2 AND {_IS_EXACT}
     ORDER BY x.event_no DESC LIMIT $3"""
 _SEARCH_SQLITE = f"""{_SELECT_HIT} search JOIN event e ON e.no = search.rowid JOIN session s ON s.no = e.session_no
-    WHERE search MATCH $1 AND search.rowid < $2 AND {_IS_VISIBLE} AND {build_exact_condition(4)}
+    WHERE search MATCH $1 AND search.rowid < $2 AND {_IS_VISIBLE} AND {_IS_EXACT}
     ORDER BY search.rowid DESC LIMIT $3"""
 
 
@@ -240,7 +241,6 @@ EVERYTHING = PendingScope()
 
 
 def has_unindexed(tx: Transaction, scope: PendingScope = EVERYTHING) -> bool:
-    """Return whether messages of these sessions are not indexed yet."""
     return bool(_list_unindexed(tx, scope, 1))
 
 
@@ -257,7 +257,7 @@ def collect_unindexed(
     for session_no, audience_no, shared, platform, indexed_seq, last_seq in _list_unindexed(tx, scope, limit):
         if len(rows) >= limit or chars_left <= 0:
             break
-        session_scope = build_session_scope(audience_no, session_no, platform)
+        session_scope = (f"a{audience_no}", f"s{session_no}", _name_platform(platform))
         own_audience_no = None if shared else audience_no
         after = None
         for event in _iterate_new_events(tx, session_no, indexed_seq):
@@ -290,8 +290,9 @@ def _prepare_row(
     if kind == EventKind.MESSAGE_EDITED:
         edited = tx.fetch_one(_SELECT_EDITED, session_no, find_facts(body).get("seq"))
         no, role, created_at, person_id = edited or (no, "user", created_at, person_id)
-    message_scope = build_message_scope(role, created_at, person_id, own_audience_no)
-    return session_no, no, _format_scope(tx, (*session_scope, *message_scope)), _build_words(tx, text or "")
+    scope = (*session_scope, *_build_message_scope(role, created_at, person_id, own_audience_no))
+    scope_text = " ".join(scope) if tx.name == "sqlite" else " ".join(f"'@{word}'" for word in scope)
+    return session_no, no, scope_text, _build_words(tx, text or "")
 
 
 def _list_unindexed(tx: Transaction, scope: PendingScope, limit: int) -> Sequence[Row]:
@@ -379,14 +380,6 @@ def find_messages(
     return [_hit_from_row(row, query) for row in rows]
 
 
-def _format_scope(tx: Transaction, words: Sequence[str]) -> str:
-    """Return scope words in the engine's format."""
-    return " ".join(words) if tx.name == "sqlite" else " ".join(f"'@{word}'" for word in words)
-
-
-MAX_WORD_BYTES = 500_000  # for the words of one message: PostgreSQL's limit is less than twice that
-
-
 def _build_words(tx: Transaction, text: str) -> str:
     """Return the words of a text in the engine's format."""
     if tx.name == "sqlite":
@@ -434,11 +427,6 @@ def _hit_from_row(row: Row, query: Query) -> SearchHit:
         message = Message(role if role in MESSAGE_ROLES else "system", content)
     text = content if edited_text is None else edited_text
     return _HIT.decode(columns, message=message, snippet=build_snippet(text or "", query))
-
-
-MERGED_PAGES: Final = 20  # in one transaction
-MAX_MERGE_STEPS: Final = 100_000  # one after the other, also of a very large index
-MERGED_DELETIONS_PERCENT: Final = 5  # of the messages of a part are deleted: it is merged
 
 
 def merge_parts(tx: Transaction) -> bool:

@@ -66,6 +66,9 @@ _ASCII_FOLDING = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for
 _ASCII_WORD = re.compile("[A-Za-z0-9]+")
 _CHUNK = re.compile("[^ ]+")
 _TERMINAL_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+FILTER_ROLES: Final = ("user", "assistant", "tool")
+_KEYS: Final = ("platform", "role", "after", "before", "project", "person", "archived")
+_FILTER = re.compile(rf"(?<!\S)({'|'.join(_KEYS)}):(?:\"([^\"]*)\"|(\S+))", re.IGNORECASE)
 
 
 def split_words(text: str) -> list[str]:
@@ -374,10 +377,7 @@ def _combining_marks() -> str:
     return format_char_class(codes)
 
 
-FILTER_ROLES: Final = ("user", "assistant", "tool")
-_FIRST_YEAR, _LAST_YEAR = 1970, 2100
-_KEYS: Final = ("platform", "role", "after", "before", "project", "person", "archived")
-_FILTER = re.compile(rf"(?<!\S)({'|'.join(_KEYS)}):(?:\"([^\"]*)\"|(\S+))", re.IGNORECASE)
+FIRST_YEAR, LAST_YEAR = 1970, 2100  # of a range without a beginning or end
 
 
 class ArchivedFilter(StrEnum):
@@ -465,15 +465,10 @@ def parse_archived(text: str) -> ArchivedFilter:
         return ArchivedFilter(text.lower())
     except ValueError:
         names = ", ".join(ArchivedFilter)
-        raise InvalidInput(
-            say(
-                "search.bad_archived",
-                "archived: {text} is not allowed. Use one of {names}.",
-                text=repr(text),
-                names=names,
-            ),
-            key="archived",
-        ) from None
+        text = say(
+            "search.bad_archived", "archived: {text} is not allowed. Use one of {names}.", text=repr(text), names=names
+        )
+        raise InvalidInput(text, key="archived") from None
 
 
 def start_of_day(day: date, zone: tzinfo) -> datetime:
@@ -487,7 +482,7 @@ def _parse_day(key: str, text: str | None) -> date | None:
         day = date.fromisoformat(text)
     except ValueError:
         day = None
-    if day is None or not _FIRST_YEAR <= day.year <= _LAST_YEAR:
+    if day is None or not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise InvalidInput(
             say("search.bad_date", "{key}: {text} is not a date. Write it as 2026-01-31.", key=key, text=repr(text)),
             key=key,

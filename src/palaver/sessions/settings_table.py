@@ -99,7 +99,6 @@ def switch_toolsets(
 
 
 def apply_switches(disabled: tuple[str, ...], switches: Mapping[str, bool] | None) -> tuple[str, ...]:
-    """Return the disabled toolsets after some were switched."""
     if switches is None:
         return ()
     return tuple(sorted({name for name in {*disabled, *switches} if not switches.get(name, False)}))

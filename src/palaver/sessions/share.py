@@ -19,10 +19,10 @@ from palaver.core.clock import to_micros
 from palaver.core.errors import InvalidInput, NotFound, NothingToDo
 from palaver.core.text import make_storable
 from palaver.core.texts import say
-from palaver.sessions.events import Event, EventKind
 
 if TYPE_CHECKING:
     from palaver.core.ids import PersonId
+    from palaver.sessions.events import Event
 
 MAX_SHARES_PER_PERSON: Final = 500
 MAX_EXPIRED_AGE: Final = timedelta(days=7)  # after that, an expired copy is deleted
@@ -152,27 +152,21 @@ def build_shared_copy(
     title: str | None, log: Iterable[Event], names: Iterable[str] = (), sharer: Sharer | None = None
 ) -> dict[str, Any]:
     """Return the copy as JSON-ready data; `names` of people are removed from the text, except the sharer's."""
-    shared_events = [event for event in log if _is_shared(event)]
+    shared = [
+        (_get_author(event), event.message)
+        for event in log
+        if event.message is not None and event.message.role in {"user", "assistant"} and not event.hidden
+    ]
     redact = _build_redactor(name for name in names if sharer is None or name.strip() != sharer.name.strip())
-    author_labels = _label_authors(shared_events, sharer)
+    author_labels = _label_authors((author for author, _ in shared), sharer)
     messages = [
-        {"role": event.message.role, "name": author_labels.get(_get_author(event)), "text": text}
-        for event in shared_events
-        if event.message is not None and (text := redact(_get_text(event.message.content)).strip())
+        {"role": message.role, "name": author_labels.get(author), "text": text}
+        for author, message in shared
+        if (text := redact(_get_text(message.content)).strip())
     ]
     if not messages:
         raise NothingToDo(say("share.nothing_to_share", "There is nothing to share in this conversation yet."))
     return {"title": None if title is None else redact(title), "messages": messages}
-
-
-def _is_shared(event: Event) -> bool:
-    message = event.message
-    return (
-        event.kind is EventKind.MESSAGE
-        and not event.hidden
-        and message is not None
-        and message.role in {"user", "assistant"}
-    )
 
 
 def _get_text(content: str | Sequence[Any] | None) -> str:
@@ -197,20 +191,19 @@ def _get_author(event: Event) -> str | None:
     return event.person_id or (author and (author.id or author.name)) or ""
 
 
-def _label_authors(events: Iterable[Event], sharer: Sharer | None) -> dict[str | None, str]:
+def _label_authors(authors: Iterable[str | None], sharer: Sharer | None) -> dict[str | None, str]:
     """Return how each author is called: the sharer by name, the others by number if there are several."""
-    authors = dict.fromkeys(author for event in events if (author := _get_author(event)) is not None)
+    people = dict.fromkeys(author for author in authors if author is not None)
     labels: dict[str | None, str] = {}
-    if sharer is not None and sharer.name.strip() and sharer.person_id in authors:
+    if sharer is not None and sharer.name.strip() and sharer.person_id in people:
         labels[sharer.person_id] = sharer.name.strip()
-    others = [author for author in authors if author not in labels]
+    others = [author for author in people if author not in labels]
     if len(others) < 2:
         return labels | dict.fromkeys(others, "Person")
     return labels | {author: f"Person {number}" for number, author in enumerate(others, 1)}
 
 
 def _build_redactor(names: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that replaces private details and these names in a text."""
     remove_names = _build_name_remover({name.strip()[:MAX_NAME_CHARS] for name in names if len(name.strip()) > 2})
 
     def redact(text: str) -> str:

@@ -48,6 +48,17 @@ _CODE_BLOCK = re.compile(r"^ {0,3}(```|~~~)[^\n]*\n.*?(?:^ {0,3}\1[^\n]*$|\Z)", 
 _URL = re.compile(r"https?://[^\s<>]{1,2000}")
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 _SENTENCE_END = re.compile(r"[.!?…:;。!?]\s|\n")
+MAX_FILE_BYTES: Final = 20_000_000
+MAX_FILES_PER_PERSON: Final = 100_000
+MAX_FILES_PER_MESSAGE: Final = 10
+MAX_FILE_NAME_CHARS: Final = 120
+SNIFF_BYTES: Final = 4096  # how much of a file is read to detect its type
+ATTACHMENT_PART_TYPE: Final = "attachment"  # the type of a message part that refers to a file
+PLAIN_TEXT_TYPE: Final = "text/plain"
+INLINE_IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_ATTACHMENT_ID = re.compile(r"a_[0-9a-f]{24}")
+_BINARY_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_UNSAFE_NAME_CHARS = re.compile(r"[\x00-\x1f\x7f/\\\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +126,6 @@ class SpokenAudio:
     media_type: str
 
 
-MAX_FILE_BYTES: Final = 20_000_000
-MAX_FILES_PER_PERSON: Final = 100_000
-MAX_FILES_PER_MESSAGE: Final = 10
-MAX_FILE_NAME_CHARS: Final = 120
-SNIFF_BYTES: Final = 4096  # how much of a file is read to detect its type
-ATTACHMENT_PART_TYPE: Final = "attachment"  # the type of a message part that refers to a file
-PLAIN_TEXT_TYPE: Final = "text/plain"
-
-INLINE_IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-
 _SIGNATURES: Final = (
     ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
     ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
@@ -141,9 +142,6 @@ _SIGNATURES: Final = (
     ("audio/mpeg", re.compile(rb"ID3|\xff[\xfb\xfa\xf3\xf2]")),
     ("audio/webm", re.compile(rb"\x1a\x45\xdf\xa3.{0,64}webm", re.DOTALL)),
 )
-_ATTACHMENT_ID = re.compile(r"a_[0-9a-f]{24}")
-_BINARY_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_UNSAFE_NAME_CHARS = re.compile(r"[\x00-\x1f\x7f/\\\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class AttachmentNotFound(NotFound):

@@ -141,9 +141,8 @@ class StoreOperations(SessionOperations[R]):
         def run(tx: Transaction) -> int:
             if usage is not None and appended_usage is None:
                 _add_usage(tx, session_id, usage, now)
-            return (
-                message_log.append_messages(tx, session_id, messages, now, from_human=from_human, usage=appended_usage)
-                or 0
+            return message_log.append_messages(
+                tx, session_id, messages, now, from_human=from_human, usage=appended_usage
             )
 
         self._indexer.notify()

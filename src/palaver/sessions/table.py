@@ -188,21 +188,19 @@ def find_by_no(tx: Transaction, session_no: int, lock: str = "") -> SessionRow |
 
 def get_visible(tx: Transaction, session_id: str, person_id: PersonId | None) -> SessionRow:
     """Return a session if this person may see it (None: the asker may see everything)."""
-    row = tx.fetch_one(
-        f"{SELECT_SESSION} WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or ""
-    )
-    if row is None:
-        raise SessionNotFound.for_id(session_id)
-    return make_session_row(row)
+    return make_session_row(_fetch_visible(tx, SELECT_SESSION, session_id, person_id))
 
 
 def get_visible_no(tx: Transaction, session_id: str, person_id: PersonId | None) -> int:
     """Return the number of a session if this person may see it (None: the asker may see everything)."""
-    sql = f"SELECT s.no FROM session s WHERE s.id = $1 AND {_IS_VISIBLE}"
-    no: int | None = fetch_value(tx, sql, parse_session_id(session_id), person_id or "")
-    if no is None:
+    return int(_fetch_visible(tx, "SELECT s.no FROM session s", session_id, person_id)[0])
+
+
+def _fetch_visible(tx: Transaction, select: str, session_id: str, person_id: PersonId | None) -> Row:
+    row = tx.fetch_one(f"{select} WHERE s.id = $1 AND {_IS_VISIBLE}", parse_session_id(session_id), person_id or "")
+    if row is None:
         raise SessionNotFound.for_id(session_id)
-    return no
+    return row
 
 
 def is_visible(tx: Transaction, session_no: int, person_id: PersonId) -> bool:
@@ -375,12 +373,12 @@ def fork(
         shared=session.shared and audience_no == session_row.audience_no,
     )
     no = _insert_session(tx, place, StartReason.FORK, now, previous=session, parent_no=session_row.no)
-    copied = events.copy_messages(tx, session_row.no, no, end)
-    facts: dict[str, Any] = {"previous": session.id, "copied_count": copied.message_count}
-    if copied.is_shortened:
+    copied_count, is_shortened = events.copy_messages(tx, session_row.no, no, end)
+    facts: dict[str, Any] = {"previous": session.id, "copied_count": copied_count}
+    if is_shortened:
         facts["is_shortened"] = True
     last_seq = events.append_event(tx, no, EventKind.STARTED, now, person_id, reason="fork", **facts)
-    if copied.message_count > 0:
+    if copied_count > 0:
         sql = """UPDATE session SET active_at = $2, last_human_at = $2, has_shared_content = (SELECT
             CASE WHEN p.shared = 1 THEN 1 ELSE p.has_shared_content END FROM session p WHERE p.no = $3)
             WHERE no = $1"""

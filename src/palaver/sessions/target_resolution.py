@@ -54,9 +54,7 @@ def find_hidden_chat(target: DeliveryTarget, places: Iterable[P], redactor: Reda
     if redactor is None or needs_raw_ids(target.platform) or not _HIDDEN_ID.fullmatch(target.chat_id):
         return None
     candidates = [place for place in places if (place.platform, place.account) == (target.platform, target.account)]
-    chat_id = redactor.resolve_chat(
-        f"{target.platform}:{target.chat_id}", [(place.platform, place.chat_id) for place in candidates]
-    )
+    chat_id = redactor.find_chat_id(target.platform, target.chat_id, (place.chat_id for place in candidates))
     return next((place for place in candidates if place.chat_id == chat_id), None)
 
 

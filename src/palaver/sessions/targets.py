@@ -34,6 +34,9 @@ _CHAT_PATTERNS: Final = {
     Platform.SIGNAL: re.compile(r"(?P<chat>group:[^:]+)(?::(?P<thread>.+))?", re.DOTALL),
     Platform.WHATSAPP: re.compile(r"(?P<chat>[^@]+@[^:]+)(?::(?P<thread>.+))?", re.DOTALL),
 }
+TARGET_HELP: Final = say(
+    "target.help", "Use origin, local, a platform such as telegram, or platform:chat or platform:chat:thread."
+)
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,6 @@ def parse_target(text: str) -> DeliveryTarget:
             target=text,
         )
     return DeliveryTarget("chat", platform, chat_id, thread_id, unquote(account))
-
-
-TARGET_HELP: Final = say(
-    "target.help", "Use origin, local, a platform such as telegram, or platform:chat or platform:chat:thread."
-)
 
 
 def strip_quotes(text: str) -> str:

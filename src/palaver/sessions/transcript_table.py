@@ -17,28 +17,27 @@ if TYPE_CHECKING:
     from palaver.sessions.events import Event
 
 
-def load_page_before(tx: Transaction, session_no: int, *, before: int | None, limit: int) -> TranscriptPage:
-    """Return the last events before a seq (None: the end of the log)."""
-    events, has_more_before = _read_backwards(tx, session_no, END_OF_LOG if before is None else before, limit)
-    has_more_after = before is not None and bool(_read_forwards(tx, session_no, before - 1, 1)[0])
+def load_page(
+    tx: Transaction,
+    session_no: int,
+    *,
+    before: int | None = None,
+    after: int | None = None,
+    around: int | None = None,
+    limit: int,
+) -> TranscriptPage:
+    """Return the events before, after or around a seq (that event included); without one, the last ones."""
+    if around is not None:
+        earlier, has_more_before = _read_backwards(tx, session_no, around, max(limit // 2, 1))
+        later, has_more_after = _read_forwards(tx, session_no, around - 1, max(limit - len(earlier), 1))
+        events = [*earlier, *later]
+    elif after is not None:
+        events, has_more_after = _read_forwards(tx, session_no, after, limit)
+        has_more_before = bool(_read_backwards(tx, session_no, after + 1, 1)[0])
+    else:
+        events, has_more_before = _read_backwards(tx, session_no, END_OF_LOG if before is None else before, limit)
+        has_more_after = before is not None and bool(_read_forwards(tx, session_no, before - 1, 1)[0])
     return _make_page(tx, session_no, events, has_more_before=has_more_before, has_more_after=has_more_after)
-
-
-def load_page_after(tx: Transaction, session_no: int, *, after: int, limit: int) -> TranscriptPage:
-    """Return the first events after a seq."""
-    events, has_more_after = _read_forwards(tx, session_no, after, limit)
-    has_more_before = bool(_read_backwards(tx, session_no, after + 1, 1)[0])
-    return _make_page(tx, session_no, events, has_more_before=has_more_before, has_more_after=has_more_after)
-
-
-def load_page_around(tx: Transaction, session_no: int, *, seq: int, limit: int) -> TranscriptPage:
-    """Return the events around a seq, that event included."""
-    half = max(limit // 2, 1)
-    earlier, has_more_before = _read_backwards(tx, session_no, seq, half)
-    later, has_more_after = _read_forwards(tx, session_no, seq - 1, max(limit - len(earlier), 1))
-    return _make_page(
-        tx, session_no, [*earlier, *later], has_more_before=has_more_before, has_more_after=has_more_after
-    )
 
 
 def load_log_page(tx: Transaction, session_no: int, *, after: int, limit: int) -> TranscriptPage:

@@ -38,9 +38,6 @@ CLAIM_LOCK = "palaver turns"  # one process claims at a time, so that the limits
 _PAGE_SIZE = 50
 
 
-# -- claiming -----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLease:
     """A turn that a worker runs, and its right to write for it."""
@@ -176,19 +173,12 @@ _LEASE = Columns(
 
 def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> TurnLease | None:
     """Claim a turn; None if it is just being canceled, given to a run or deleted, which needs no claim lock."""
-    row = tx.fetch_one(
-        "UPDATE turn SET state = 'running', attempt = attempt + 1, lease_owner = $2, lease_until = $3, started_at = $4"
-        f" WHERE no = (SELECT no FROM turn WHERE no = $1 AND state = 'queued' {tx.skip_locked})"
-        f" RETURNING {_LEASE.format_select()}",
-        turn_no,
-        request.owner,
-        request.lease_until,
-        now,
-    )
+    sql = f"""UPDATE turn SET state = 'running', attempt = attempt + 1, lease_owner = $2, lease_until = $3,
+        started_at = $4 WHERE no = (SELECT no FROM turn WHERE no = $1 AND state = 'queued' {tx.skip_locked})
+        RETURNING {_LEASE.format_select()}"""
+    row = tx.fetch_one(sql, turn_no, request.owner, request.lease_until, now)
     return _LEASE.decode(row) if row else None
 
-
-# -- under a lease ------------------------------------------------------------------------------------------
 
 _HAS_LEASE = "no = $1 AND state = 'running' AND lease_owner = $2 AND attempt = $3"
 
@@ -208,16 +198,10 @@ def extend_leases(tx: Transaction, leases: Iterable[TurnLease], until: int) -> s
 
     The lease of a turn that another transaction has locked is extended the next time: the others do not wait for it.
     """
-    return {lease.turn_no for lease in leases if _extend_lease(tx, lease, until) or _has_lease(tx, lease)}
-
-
-def _extend_lease(tx: Transaction, lease: TurnLease, until: int) -> int:
-    sql = f"UPDATE turn SET lease_until = $4 WHERE no = (SELECT no FROM turn WHERE {_HAS_LEASE} {tx.skip_locked})"
-    return tx.execute(sql, *_make_lease_params(lease), until)
-
-
-def _has_lease(tx: Transaction, lease: TurnLease) -> bool:
-    return tx.fetch_one(f"SELECT 1 FROM turn WHERE {_HAS_LEASE}", *_make_lease_params(lease)) is not None
+    find = f"SELECT no FROM turn WHERE {_HAS_LEASE}"
+    extend = f"UPDATE turn SET lease_until = $4 WHERE no = ({find} {tx.skip_locked})"
+    params = {lease.turn_no: _make_lease_params(lease) for lease in leases}
+    return {no for no, each in params.items() if tx.execute(extend, *each, until) or tx.fetch_one(find, *each)}
 
 
 def check_lease(tx: Transaction, lease: TurnLease) -> None:
@@ -247,7 +231,6 @@ def _make_steering_params(lease: TurnLease) -> tuple[int, str, str]:
 
 
 def has_steering_turns(tx: Transaction, lease: TurnLease) -> bool:
-    """Return whether there are queued messages to give to a run."""
     return tx.fetch_one(f"SELECT 1 FROM turn WHERE {_IS_STEERING} LIMIT 1", *_make_steering_params(lease)) is not None
 
 
@@ -257,14 +240,9 @@ def take_steering_turns(tx: Transaction, lease: TurnLease, now: int) -> list[int
     rows = tx.fetch_all(sql, *_make_steering_params(lease))
     if not rows:
         return []
-    tx.execute_many(
-        "UPDATE turn SET state = 'done', ended_at = $2 WHERE no = $1 AND state = 'queued'",
-        [(no, now) for no, _, _ in rows],
-    )
-    own = tx.fetch_one(f"SELECT facts FROM turn WHERE {_HAS_LEASE}", *_make_lease_params(lease))
-    if own is None:
-        raise LeaseLost
-    (own_facts,) = own
+    end = "UPDATE turn SET state = 'done', ended_at = $2 WHERE no = $1 AND state = 'queued'"
+    tx.execute_many(end, [(no, now) for no, _, _ in rows])
+    own_facts = fetch_value(tx, f"SELECT facts FROM turn WHERE {_HAS_LEASE}", *_make_lease_params(lease))
     quoted_seqs = [seq for _, _, facts in rows for seq in parse_quoted_seqs(facts)]
     _, last_seq, _ = rows[-1]
     _change(tx, lease, "input_seq = $4, facts = $5", last_seq, add_quoted_seqs(own_facts, quoted_seqs))
@@ -300,9 +278,6 @@ def release_turn(tx: Transaction, lease: TurnLease) -> None:
         "state = 'queued', attempt = attempt - 1, begun_attempt = 0, has_side_effects = 0, lease_owner = NULL,"
         " lease_until = NULL, started_at = NULL",
     )
-
-
-# -- after a worker died ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,13 +340,9 @@ def requeue_turn(tx: Transaction, lease: TurnLease, crash_count: int, due_at: in
 
 def append_pieces(tx: Transaction, lease: TurnLease, pieces: Sequence[Piece]) -> None:
     """Store the pieces that were added since the last call. The caller has checked the lease in this transaction."""
-    tx.execute(
-        "INSERT INTO draft (turn_no, session_no, attempt, body) VALUES ($1, $2, $3, $4)",
-        lease.turn_no,
-        lease.session_no,
-        lease.attempt,
-        json.dumps([piece.to_dict() for piece in pieces], separators=(",", ":")),
-    )
+    body = json.dumps([piece.to_dict() for piece in pieces], separators=(",", ":"))
+    sql = "INSERT INTO draft (turn_no, session_no, attempt, body) VALUES ($1, $2, $3, $4)"
+    tx.execute(sql, lease.turn_no, lease.session_no, lease.attempt, body)
 
 
 def list_pieces_after(tx: Transaction, turn_no: int, attempt: int, after: int) -> tuple[list[Piece], int]:
@@ -402,11 +373,9 @@ def delete_draft(tx: Transaction, turn_no: int) -> None:
 
 
 def list_guests_with_open_turns(tx: Transaction) -> list[PersonId]:
-    rows = tx.fetch_all(
-        "SELECT DISTINCT p.id FROM turn t JOIN person p ON p.id = t.person_id"
-        " WHERE t.state IN ('queued', 'running') AND p.role = 'guest' ORDER BY p.id"
-    )
-    return [person_id for (person_id,) in rows]
+    sql = """SELECT DISTINCT p.id FROM turn t JOIN person p ON p.id = t.person_id
+        WHERE t.state IN ('queued', 'running') AND p.role = 'guest' ORDER BY p.id"""
+    return [person_id for (person_id,) in tx.fetch_all(sql)]
 
 
 def end_open_turns(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.columns import Columns
-from palaver.core.engines.base import Row, Transaction, fetch_value
+from palaver.core.engines.base import Row, Transaction, fetch_number, fetch_value
 from palaver.core.ids import PersonId, TurnId, new_turn_id
 from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
 from palaver.sessions.delivery import Address
@@ -159,17 +159,11 @@ def add_to_queued(tx: Transaction, turn_no: int, request: TurnRequest) -> TurnId
     before = fetch_value(tx, f"SELECT facts FROM turn WHERE no = $1 {tx.for_update}", turn_no)
     facts: dict[str, Any] = json.loads(before) if before else {}
     facts[MERGED_COUNT_KEY] = get_merged_count(facts) + 1
-    return fetch_value(
-        tx,
-        "UPDATE turn SET input_seq = $3, due_at = $4, reply_to = COALESCE($5, reply_to), facts = $6"
-        " WHERE no = $1 AND session_no = $2 AND state = 'queued' RETURNING id",
-        turn_no,
-        request.session_no,
-        request.input_seq,
-        request.due_at,
-        request.reply_to,
-        add_quoted_seqs(json.dumps(facts), get_quoted_seqs(request.facts)),
-    )
+    new_facts = add_quoted_seqs(json.dumps(facts), get_quoted_seqs(request.facts))
+    values = (request.input_seq, request.due_at, request.reply_to, new_facts)
+    sql = """UPDATE turn SET input_seq = $3, due_at = $4, reply_to = COALESCE($5, reply_to), facts = $6
+        WHERE no = $1 AND session_no = $2 AND state = 'queued' RETURNING id"""
+    return fetch_value(tx, sql, turn_no, request.session_no, *values)
 
 
 def request_stop(
@@ -257,9 +251,12 @@ _SELECT = f"""SELECT t.no, {_COLUMNS.format_select("t")}, t.address, t.facts
     FROM turn t JOIN session s ON s.no = t.session_no"""
 
 
+def _list_turns(tx: Transaction, condition: str, *params: object) -> list[tuple[int, Turn]]:
+    return [_numbered_turn_from_row(row) for row in tx.fetch_all(f"{_SELECT} WHERE {condition}", *params)]
+
+
 def find(tx: Transaction, turn_id: str) -> Turn | None:
-    row = tx.fetch_one(f"{_SELECT} WHERE t.id = $1", turn_id)
-    return _numbered_turn_from_row(row)[1] if row else None
+    return next((turn for _, turn in _list_turns(tx, "t.id = $1", turn_id)), None)
 
 
 def find_last_address(tx: Transaction, session_no: int) -> str | None:
@@ -269,22 +266,15 @@ def find_last_address(tx: Transaction, session_no: int) -> str | None:
 
 
 def list_open(tx: Transaction, session_no: int) -> list[tuple[int, Turn]]:
-    rows = tx.fetch_all(
-        f"{_SELECT} WHERE t.session_no = $1 AND t.state IN ('queued', 'running') ORDER BY t.no", session_no
-    )
-    return [_numbered_turn_from_row(row) for row in rows]
+    return _list_turns(tx, "t.session_no = $1 AND t.state IN ('queued', 'running') ORDER BY t.no", session_no)
 
 
 def list_after(tx: Transaction, session_no: int, after: int, limit: int = 1000) -> list[tuple[int, Turn]]:
-    rows = tx.fetch_all(
-        f"{_SELECT} WHERE t.session_no = $1 AND t.no > $2 ORDER BY t.no LIMIT $3", session_no, after, limit
-    )
-    return [_numbered_turn_from_row(row) for row in rows]
+    return _list_turns(tx, "t.session_no = $1 AND t.no > $2 ORDER BY t.no LIMIT $3", session_no, after, limit)
 
 
 def list_by_no(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]]:
-    rows = (tx.fetch_one(f"{_SELECT} WHERE t.no = $1", no) for no in numbers)
-    return [_numbered_turn_from_row(row) for row in rows if row is not None]
+    return [turn for no in numbers for turn in _list_turns(tx, "t.no = $1", no)]
 
 
 def find_last_ended(tx: Transaction, session_no: int, seq: int) -> int:
@@ -296,8 +286,7 @@ def find_last_ended(tx: Transaction, session_no: int, seq: int) -> int:
     first_open = fetch_value(tx, sql, session_no)
     sql = """SELECT no FROM turn WHERE session_no = $1 AND no < $3 AND input_seq <= $2 AND ended_at IS NOT NULL
         ORDER BY no DESC LIMIT 1"""
-    no: int | None = fetch_value(tx, sql, session_no, seq, first_open or 2**62)
-    return no or 0
+    return fetch_number(tx, sql, session_no, seq, first_open or 2**62)
 
 
 def _numbered_turn_from_row(row: Row) -> tuple[int, Turn]:

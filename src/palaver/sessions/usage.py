@@ -52,12 +52,9 @@ class TurnUsage:
     def __post_init__(self) -> None:
         for name in (*TOKEN_COUNTERS, "last_prompt_tokens"):
             value = getattr(self, name)
-            if type(value) is int:
-                if 0 <= value <= _MAX_TURN_TOKENS:
-                    continue
-            elif value is None and name == "last_prompt_tokens":
-                continue
-            raise InvalidInput(f"{name}: {value!r} is not a valid number of tokens")
+            is_unknown = value is None and name == "last_prompt_tokens"
+            if not is_unknown and (type(value) is not int or not 0 <= value <= _MAX_TURN_TOKENS):
+                raise InvalidInput(f"{name}: {value!r} is not a valid number of tokens")
         for name in ("turn_id", "model", "provider", "cost_source"):
             text = getattr(self, name)
             if text is not None and not (isinstance(text, str) and is_storable(text)):
@@ -104,20 +101,18 @@ class TurnUsage:
 
     @property
     def has_usage(self) -> bool:
-        """Return whether there is anything to add to a total."""
         return self.cost is not None or any(getattr(self, name) for name in TOKEN_COUNTERS)
 
     def add(self, other: TurnUsage) -> TurnUsage:
         """Return the sum with more usage of the same model in the same turn. It has a cost only if both have one."""
         unpriced = self.cost is None or other.cost is None
+        prompt_tokens = self.last_prompt_tokens if other.last_prompt_tokens is None else other.last_prompt_tokens
         return replace(
             other,
             **{name: getattr(self, name) + getattr(other, name) for name in TOKEN_COUNTERS},
             cost=None if unpriced else Decimal(str(self.cost)) + Decimal(str(other.cost)),
             cost_status=None if unpriced else other.cost_status,
-            last_prompt_tokens=self.last_prompt_tokens
-            if other.last_prompt_tokens is None
-            else other.last_prompt_tokens,
+            last_prompt_tokens=prompt_tokens,
         )
 
 

@@ -28,14 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-_INSERT = (
-    "INSERT INTO usage (session_no, turn_id, model, provider, created_at, input_tokens, output_tokens,"
-    " cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source, platform,"
-    " audience_no)"
-)
-
+_INSERT = """INSERT INTO usage (session_no, turn_id, model, provider, created_at, input_tokens, output_tokens,
+    cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source, platform,
+    audience_no)"""
 NO_SESSION_NO = 0  # where something was used that belongs to no stored conversation: a temporary one
-
 # Parameters: session number, now, platform, audience, then the values without the last.
 _INSERT_ORPHAN = f"{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)"
 
@@ -46,6 +42,7 @@ _VALUE_NAMES = (
     *("cost_status", "cost_source", "last_prompt_tokens"),
 )
 _get_first_values = attrgetter("model", "provider", *TOKEN_COUNTERS, "cost_nanos")
+_MICROS_PER_DAY = 86_400_000_000
 
 
 def get_values(usage: TurnUsage) -> tuple[object, ...]:
@@ -59,17 +56,13 @@ def _name_params(first: int) -> dict[str, str]:
 
 
 @cache
-def build_insert(first: int, session_id: str, now: str) -> str:
-    """Build the statement that records a turn once. Its values begin at parameter `first`."""
+def build_insert(first: int, now: str) -> str:
+    """Build the statement that records a turn of session `$1` once. Its values begin at parameter `first`."""
     value = _name_params(first)
     counters = ", ".join(value[name] for name in TOKEN_COUNTERS)
-    return (
-        f"{_INSERT} SELECT no, {value['turn_id']}, COALESCE({value['model']}, ''), {value['provider']}, {now},"
-        f" {counters}, CAST({value['cost_nanos']} AS BIGINT), {value['cost_status']}, {value['cost_source']},"
-        " platform, audience_no"
-        f" FROM session WHERE id = {session_id}"
-        " ON CONFLICT DO NOTHING"
-    )
+    return f"""{_INSERT} SELECT no, {value["turn_id"]}, COALESCE({value["model"]}, ''), {value["provider"]}, {now},
+        {counters}, CAST({value["cost_nanos"]} AS BIGINT), {value["cost_status"]}, {value["cost_source"]},
+        platform, audience_no FROM session WHERE id = $1 ON CONFLICT DO NOTHING"""
 
 
 @cache
@@ -99,11 +92,9 @@ def record_usage(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -
     if not usage.has_usage:
         return _update_model(tx, session_id, usage)
     turn_id, *rest = get_values(usage)
-    is_new = tx.execute(build_insert(3, "$1", "$2"), session_id, now, turn_id, *rest[:-1])
-    updated = tx.execute(
-        f"UPDATE session SET {build_totals_update(2, '$2 = 1')} WHERE id = $1", session_id, is_new, *rest
-    )
-    return updated > 0
+    is_new = tx.execute(build_insert(3, "$2"), session_id, now, turn_id, *rest[:-1])
+    update = f"UPDATE session SET {build_totals_update(2, '$2 = 1')} WHERE id = $1"
+    return tx.execute(update, session_id, is_new, *rest) > 0
 
 
 class UsageSource(Protocol):
@@ -148,9 +139,6 @@ def get_turn_usage(tx: Transaction, turn_id: str, session_id: str) -> TurnUsage:
     return TurnUsage(**dict(zip(TOKEN_COUNTERS, tokens, strict=True)))
 
 
-_MICROS_PER_DAY = 86_400_000_000
-
-
 _REPORT = Columns(
     UsageRow,
     without={"group", "label"},
@@ -178,10 +166,11 @@ def load_report(
     tx: Transaction, grouping: UsageGrouping, begin: int, end: int, audiences: Sequence[int] | None, limit: int
 ) -> UsageReport:
     """Return the usage of each group, the most expensive first (days: the newest first), and the total."""
-    audience_condition, audience_params = _build_audience_condition(audiences)
+    some = build_placeholders(len(audiences or ()), first=3) or "NULL"  # in no audience there is nothing
+    audience_condition = "" if audiences is None else f"AND u.audience_no IN ({some})"
     source = f"FROM usage u WHERE u.created_at >= $1 AND u.created_at < $2 {audience_condition}"
     order = "1 DESC" if grouping is UsageGrouping.DAY else "cost_nanos DESC NULLS LAST, input_tokens DESC, 1"
-    sums, params = f"{_REPORT.format_select()} {source}", (begin, end, *audience_params)
+    sums, params = f"{_REPORT.format_select()} {source}", (begin, end, *(audiences or ()))
     by_group = f"SELECT {_GROUP_COLUMNS[grouping]}, {sums} GROUP BY 1 ORDER BY {order} LIMIT {int(limit)}"
     rows = [_usage_from_row(row) for row in tx.fetch_all(by_group, *params)]
     (total,) = tx.fetch_all(f"SELECT NULL, {sums}", *params)
@@ -192,24 +181,15 @@ def load_report(
     )
 
 
-def _build_audience_condition(audiences: Sequence[int] | None) -> tuple[str, Sequence[int]]:
-    if audiences is None:
-        return "", ()
-    placeholders = build_placeholders(len(audiences), first=3)
-    return f"AND u.audience_no IN ({placeholders or 'NULL'})", audiences
-
-
 def _load_labels(tx: Transaction, grouping: UsageGrouping, groups: Sequence[str]) -> Mapping[str, str]:
     if grouping is UsageGrouping.PERSON:
         names = people.load_names(tx, map(PersonId, groups))
         return {str(person_id): name for person_id, name in names.items()}
     if grouping is not UsageGrouping.SESSION or not groups:
         return {}
-    rows = tx.fetch_all(
-        f"SELECT id, COALESCE(title, auto_title, preview) FROM session WHERE id IN ({build_placeholders(len(groups))})",
-        *groups,
-    )
-    return dict(rows)
+    some = build_placeholders(len(groups))
+    sql = f"SELECT id, COALESCE(title, auto_title, preview) FROM session WHERE id IN ({some})"
+    return dict(tx.fetch_all(sql, *groups))
 
 
 def _usage_from_row(row: Row) -> UsageRow:

@@ -19,7 +19,7 @@ with the compaction and the redo that it had when it was left; no compaction eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value
@@ -57,12 +57,7 @@ class _Change:
     seq: int
     kind: str
     facts: dict[str, Any]
-    version: int  # chosen from here on
-    count: int
-
-    @property
-    def has_edits(self) -> bool:
-        return self.facts.get("has_edits") is True
+    info: VersionInfo  # from here on
 
 
 def read_group(kind: str, body: str | None) -> int | None:
@@ -83,17 +78,14 @@ def start_version(
     """Hide a visible message of a person and everything after it. The caller appends the new version's message next."""
     events.lock_session(tx, session_no)
     if not events.is_visible_question(tx, session_no, question_seq):
-        raise InvalidInput(
-            say(
-                "version.no_message",
-                "There is no message number {seq} to edit or ask again here.",
-                seq=str(question_seq),
-            ),
-            seq=question_seq,
+        text = say(
+            "version.no_message", "There is no message number {seq} to edit or ask again here.", seq=str(question_seq)
         )
+        raise InvalidInput(text, seq=question_seq)
     group = _find_groups(tx, session_no, [question_seq])[question_seq]
     changes = _load_changes(tx, session_no, group)
-    number = (changes[-1].count if changes else 1) + 1
+    last = changes[-1].info if changes else None
+    number = (last.count if last else 1) + 1
     if number > MAX_VERSIONS:
         raise InvalidInput(
             say(
@@ -103,9 +95,8 @@ def start_version(
             ),
             limit=MAX_VERSIONS,
         )
-    info = VersionInfo(
-        group=group, number=number, count=number, has_edits=is_edit or any(each.has_edits for each in changes[-1:])
-    )
+    has_edits = is_edit or (last is not None and last.has_edits)
+    info = VersionInfo(group=group, number=number, count=number, has_edits=has_edits)
     _leave(tx, session_no, EventKind.VERSION_STARTED, info, question_seq, now, person_id)
     compaction_seq = _find_compaction(tx, session_no, first_seq=question_seq)
     _set_state(tx, session_no, compaction_seq, None)
@@ -118,9 +109,10 @@ def choose_version(
     """Hide the chosen version of a group, and show another one as it was when it was left."""
     events.lock_session(tx, session_no)
     changes = _load_changes(tx, session_no, group)
-    current = changes[-1] if changes else None
-    first_seq = _find_message_seq(changes, group, current.version) if current else group
-    if current is None or not _is_visible(tx, session_no, first_seq):
+    current = changes[-1].info if changes else None
+    first_seq = _find_message_seq(changes, group, current.number) if current else group
+    is_visible = "SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND hidden_by IS NULL"
+    if current is None or tx.fetch_one(is_visible, session_no, first_seq) is None:
         raise NothingToDo(say("version.no_others", "This message has no other versions."))
     if not 1 <= number <= current.count:
         raise InvalidInput(
@@ -132,12 +124,12 @@ def choose_version(
             ),
             limit=current.count,
         )
-    if number == current.version:
+    if number == current.number:
         raise NothingToDo(
             say("version.same", "Version {number} of {total} is already in use.", number=number, total=current.count)
         )
     left = _find_hiding_change(changes, number)
-    info = VersionInfo(group=group, number=number, count=current.count, has_edits=current.has_edits)
+    info = replace(current, number=number)
     shared_compaction_seq = _find_compaction(tx, session_no, first_seq=group)
     _leave(tx, session_no, EventKind.VERSION_CHOSEN, info, first_seq, now, person_id)
     shown_count = _show(tx, session_no, group, left.seq)
@@ -241,12 +233,8 @@ def load_infos(tx: Transaction, session_no: int, log: Sequence[Event]) -> dict[i
     for start in range(0, len(questions), _GROUPS_PER_READ):
         seqs = questions[start : start + _GROUPS_PER_READ]
         groups = _find_groups(tx, session_no, seqs)
-        changes = _load_last_changes(tx, session_no, sorted(set(groups.values())))
-        infos |= {
-            seq: VersionInfo(group=group, number=last.version, count=last.count, has_edits=last.has_edits)
-            for seq, group in groups.items()
-            if (last := changes.get(group)) is not None
-        }
+        last = _load_last_infos(tx, session_no, sorted(set(groups.values())))
+        infos |= {seq: last[group] for seq, group in groups.items() if group in last}
     return infos
 
 
@@ -279,14 +267,10 @@ def _load_version(
 ) -> Version:
     seq = _find_message_seq(changes, info.group, number)
     is_chosen = number == info.number
-    rows = tx.fetch_all(
-        f"{SELECT_EVENT} WHERE session_no = $1 AND seq >= $2 AND kind = 'message'"
-        " AND COALESCE(hidden_by, 0) = $3 ORDER BY seq LIMIT $4",
-        session_no,
-        seq,
-        0 if is_chosen else _find_hiding_change(changes, number).seq,
-        _ANSWER_ROWS_READ,
-    )
+    hidden_by = 0 if is_chosen else _find_hiding_change(changes, number).seq
+    sql = f"""{SELECT_EVENT} WHERE session_no = $1 AND seq >= $2 AND kind = 'message' AND COALESCE(hidden_by, 0) = $3
+        ORDER BY seq LIMIT $4"""
+    rows = tx.fetch_all(sql, session_no, seq, hidden_by, _ANSWER_ROWS_READ)
     question, answer = _read_exchange(rows, seq)
     return Version(number=number, seq=seq, is_chosen=is_chosen, question=question, answer=answer)
 
@@ -313,47 +297,42 @@ def _find_groups(tx: Transaction, session_no: int, question_seqs: Sequence[int])
     return {seq: seq for seq in question_seqs} | {int(seq): int(group) for seq, group in rows}
 
 
-def _load_last_changes(tx: Transaction, session_no: int, groups: Sequence[int]) -> dict[int, _Change]:
-    """Return the last change of each group that has one; each is found in one step, however many there are."""
+def _load_last_infos(tx: Transaction, session_no: int, groups: Sequence[int]) -> dict[int, VersionInfo]:
+    """Return, by group, what its last change says; each is found in one step, however many there are."""
     if not groups:
         return {}
     values = ", ".join(f"(${number})" for number in range(2, len(groups) + 2))
     sql = f"""WITH wanted (version_of) AS (VALUES {values}) SELECT e.version_of, e.seq, e.kind, e.body FROM wanted
         JOIN event e ON e.session_no = $1 AND e.seq = (SELECT MAX(c.seq) FROM event c WHERE c.session_no = $1
         AND c.version_of = wanted.version_of)"""
-    rows = tx.fetch_all(sql, session_no, *groups)
-    return {int(group): change for group, *row in rows if (change := _read_change(*row)) is not None}
+    changes = (_read_change(*row) for row in tx.fetch_all(sql, session_no, *groups))
+    return {change.info.group: change.info for change in changes if change is not None}
 
 
 def _load_changes(tx: Transaction, session_no: int, group: int) -> list[_Change]:
-    rows = tx.fetch_all(
-        "SELECT seq, kind, body FROM event WHERE session_no = $1 AND version_of = $2 ORDER BY seq", session_no, group
-    )
-    return [change for row in rows if (change := _read_change(*row)) is not None]
+    sql = "SELECT version_of, seq, kind, body FROM event WHERE session_no = $1 AND version_of = $2 ORDER BY seq"
+    changes = (_read_change(*row) for row in tx.fetch_all(sql, session_no, group))
+    return [change for change in changes if change is not None]
 
 
-def _read_change(seq: int, kind: str, body: str | None) -> _Change | None:
+def _read_change(group: int, seq: int, kind: str, body: str | None) -> _Change | None:
     facts = find_facts(body)
-    version, count = facts.get("version"), facts.get("versions")
-    if not (isinstance(version, int) and isinstance(count, int)):
+    number, count = facts.get("version"), facts.get("versions")
+    if not (isinstance(number, int) and isinstance(count, int)):
         return None  # damaged
-    return _Change(seq=seq, kind=kind, facts=facts, version=version, count=count)
-
-
-def _is_visible(tx: Transaction, session_no: int, seq: int) -> bool:
-    sql = "SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND hidden_by IS NULL"
-    return tx.fetch_one(sql, session_no, seq) is not None
+    info = VersionInfo(group=group, number=number, count=count, has_edits=facts.get("has_edits") is True)
+    return _Change(seq=seq, kind=kind, facts=facts, info=info)
 
 
 def _find_message_seq(changes: Sequence[_Change], group: int, number: int) -> int:
     """Return the number of a version's message in the log."""
-    started = (each.seq + 1 for each in changes if each.kind == EventKind.VERSION_STARTED and each.version == number)
-    return next(started, group)
+    starts = (each for each in changes if each.kind == EventKind.VERSION_STARTED and each.info.number == number)
+    return next((each.seq + 1 for each in starts), group)
 
 
 def _find_hiding_change(changes: Sequence[_Change], number: int) -> _Change:
     """Return the change that has hidden a version which is not chosen: the one after it was chosen last."""
-    index = max((index for index, each in enumerate(changes) if each.version == number), default=-1)
+    index = max((index for index, each in enumerate(changes) if each.info.number == number), default=-1)
     return changes[index + 1]
 
 
@@ -432,12 +411,10 @@ def undo_last(tx: Transaction, session_no: int, now: int, person_id: PersonId | 
     facts = events.load_facts(tx, session_no, seq)
     compaction, previous_seq = _read_compaction(seq, facts), facts.get("previous_seq")
     if compaction is None:
-        raise NothingToRestore(
-            say(
-                "restore.unreadable",
-                "The summary can't be read, so it isn't used: the agent already sees all messages.",
-            )
+        text = say(
+            "restore.unreadable", "The summary can't be read, so it isn't used: the agent already sees all messages."
         )
+        raise NothingToRestore(text)
     undone = {"compaction_seq": seq, "previous_seq": previous_seq}
     events.append_event(tx, session_no, EventKind.COMPACTION_UNDONE, now, person_id, **undone)
     _set_current(tx, session_no, previous_seq)

@@ -18,11 +18,25 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from palaver.core.clock import format_time
 from palaver.core.columns import find_field_types
 from palaver.core.errors import InvalidInput
 
 T = TypeVar("T")
 C = TypeVar("C", bound=StrEnum)
+
+
+def write_keys(keys: str, value: object, **others: object) -> dict[str, Any]:
+    """Return these keys as JSON-ready data: from `others`, or from the attributes of a value with their names."""
+    return {key: _write_value(others[key] if key in others else getattr(value, key)) for key in keys.split()}
+
+
+def _write_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, str):
+        return str(value)  # a member of an enum, too
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 class JsonReader:

@@ -117,7 +117,9 @@ def load_session_page(
     )
     audiences = scope.list_audiences(tx)
     if person is not None:
-        audiences = _keep_audiences_of(tx, person, audiences)
+        found = audience_members.find_members(tx, audiences, person.strip()) if is_storable(person) else []
+        members = {no for each in found for no in people.list_audiences(tx, each.id)}
+        audiences = sorted(members) if audiences is None else [no for no in audiences if no in members]
     built = (_build_text_condition(criteria.get("text")), _build_title_condition(criteria.get("title")))
     conditions = [matches for matches in built if matches is not None]
     if not conditions and scope.lane_key is None:
@@ -128,13 +130,6 @@ def load_session_page(
         audiences,
         lambda session: scope.is_in_lane(session) and all(matches(session) for matches in conditions),
     )
-
-
-def _keep_audiences_of(tx: Transaction, person: str, audiences: Sequence[int] | None) -> Sequence[int]:
-    """Return those of the audiences (None: of all) that a person is a member of."""
-    found = audience_members.find_members(tx, audiences, person.strip()) if is_storable(person) else []
-    members = {no for each in found for no in people.list_audiences(tx, each.id)}
-    return sorted(members) if audiences is None else [no for no in audiences if no in members]
 
 
 def _build_text_condition(text: str | None) -> Callable[[Session], bool] | None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from palaver.sessions.table import SessionRow
 
 
+P = TypeVar("P")
+
+
 @dataclass(frozen=True, slots=True)
 class TrustedScope:
     """Everything in the store, without checks: for the gateway's own code and programs that use the library."""
@@ -127,7 +130,6 @@ class ViewScope:
 
 
 SessionScope = TrustedScope | ViewScope
-P = TypeVar("P")
 
 
 class ViewPart(Operations[R]):

@@ -9,7 +9,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, NotFound, SessionNotFound
 from palaver.core.ids import SESSION_ID_PATTERN
@@ -56,22 +55,18 @@ def build_search(
     if search_filter.without:
         excluded = parse_query(search_filter.without).terms
         query = Query((*query.terms, *(replace(term, excluded=True) for term in excluded)))
-    after, until, project = search_filter.after, search_filter.before, search_filter.project
 
     def get_pending(tx: Transaction) -> search.PendingScope:
         return search.PendingScope(scope.list_audiences(tx), _find_session_no(tx, scope, within))
 
     def find(tx: Transaction, is_indexing: bool) -> SearchHits:
         before = None if last_hit is None else _find_event_no(tx, scope, *last_hit)
+        project = search_filter.project
         conditions = SearchConditions(
+            search_filter=search_filter,
             session_no=_find_session_no(tx, scope, within),
-            platform=search_filter.platform,
-            role=search_filter.role,
-            after=None if after is None else to_micros(after),
-            before=None if until is None else to_micros(until),
             project_no=None if project is None else scope.get_project(tx, project)[0],
             authors=_resolve_authors(tx, scope, search_filter.person),
-            archived=search_filter.archived,
         )
         audiences = scope.list_audiences(tx)
         hits = search.find_messages(tx, query, audiences, limit=limit, before=before, conditions=conditions)
@@ -113,13 +108,8 @@ def _find_event_no(tx: Transaction, scope: SessionScope, session_id: str, seq: i
     except SessionNotFound:
         event_no = None
     if event_no is None:
-        raise InvalidInput(
-            say(
-                "search.cursor_gone",
-                "cursor: the last result of the page before was deleted. Search again.",
-            ),
-            key="cursor",
-        )
+        text = say("search.cursor_gone", "cursor: the last result of the page before was deleted. Search again.")
+        raise InvalidInput(text, key="cursor")
     return event_no
 
 

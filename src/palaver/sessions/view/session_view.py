@@ -241,7 +241,7 @@ class ViewOperations(SessionOperations[R], ViewPart[R]):
     def update(self, tx: Transaction, session_id: str, changes: SessionChanges) -> SessionSummary:
         """Change several things of a conversation together: all of them, or none."""
         check_may_change_settings(self._scope.principal, changes)
-        row = _apply_changes(tx, self._scope, session_id, changes, self._scope.now())
+        row = apply_changes(tx, self._scope, session_id, changes, self._scope.now())
         return session_summaries.load_summaries(tx, [row.session], self._scope.person_id)[0]
 
     rename = write_operation(SessionOperations._rename)
@@ -284,7 +284,7 @@ def check_may_change_settings(principal: Principal, changes: SessionChanges) -> 
             raise NotAllowed(f"Guests can't change the {name} of a conversation.", setting=setting)
 
 
-def _apply_changes(tx: Transaction, scope: ViewScope, session_id: str, changes: SessionChanges, now: int) -> SessionRow:
+def apply_changes(tx: Transaction, scope: ViewScope, session_id: str, changes: SessionChanges, now: int) -> SessionRow:
     """Apply every change; raises, and so changes nothing, if the principal may not make one of them."""
     person_id = scope.person_id
     row = scope.get_session_row(tx, session_id, Action.READ)

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 MAX_PAGE_EVENTS = 500
 MAX_READ_MARK_WAIT_SECONDS = 2.0  # for other writers: a mark that is not stored is set again the next time
+DEFAULT_PERIOD = timedelta(days=30)
+MAX_PERIOD = timedelta(days=3660)
+MAX_ROWS = 1000
 
 
 class TranscriptOperations(ViewPart[R]):
@@ -56,11 +59,7 @@ class TranscriptOperations(ViewPart[R]):
             check_count(name, seq, minimum=0)
         check_count("limit", limit, maximum=MAX_PAGE_EVENTS)
         session_no = self._get_session_no(tx, session_id)
-        if after is not None:
-            return transcript_pages.load_page_after(tx, session_no, after=after, limit=limit)
-        if around is not None:
-            return transcript_pages.load_page_around(tx, session_no, seq=around, limit=limit)
-        return transcript_pages.load_page_before(tx, session_no, before=before, limit=limit)
+        return transcript_pages.load_page(tx, session_no, before=before, after=after, around=around, limit=limit)
 
     @read_operation
     def load_log_page(self, tx: Transaction, session_id: str, *, after: int = 0, limit: int = 100) -> TranscriptPage:
@@ -101,9 +100,6 @@ class TranscriptOperations(ViewPart[R]):
         return self._scope.get_session_row(tx, session_id, Action.READ).no
 
 
-DEFAULT_PERIOD = timedelta(days=30)
-MAX_PERIOD = timedelta(days=3660)
-MAX_ROWS = 1000
 _EARLIEST_DAY, _LATEST_DAY = date(1970, 1, 1), date(9990, 1, 1)
 
 

@@ -18,7 +18,6 @@ from palaver.agent.wire import ToolsetJson, toolset_to_json
 from palaver.core.wire import Doc, TypedDict
 from palaver.inbox import check_content
 from palaver.people.model import check_permission
-from palaver.sessions.conversations import NewConversation
 from palaver.sessions.export import DocumentFormat
 from palaver.sessions.view.session_view import check_may_change_settings
 from palaver.sessions.view.transcripts import MAX_PAGE_EVENTS
@@ -131,10 +130,9 @@ async def create_session(state: State, caller: Caller, body: NewSessionIn) -> Co
         check_model_choice(state.gateway.agent, state.gateway.rules, caller.person.role, body.model)
     choices = body.model_dump(include={"profile", "personality", "workspace"}, exclude_none=True)
     check_may_change_settings(caller.principal, choices)  # type: ignore[arg-type]
-    conversation = NewConversation(
-        title=body.title, project=body.project, model=body.model, **_check_choices(state, caller, choices)
-    )
-    summary = await state.conversations.start(caller.person, conversation, key=body.key)
+    changes = body.model_dump(include={"title", "project", "model"}, exclude_none=True)
+    changes |= _check_choices(state, caller, choices)
+    summary = await state.conversations.start(caller.person, changes, key=body.key)  # type: ignore[arg-type]
     return summary_to_json(summary, state.gateway.platforms)
 
 
