@@ -28,7 +28,7 @@ from palaver.sessions import (
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, GatewayConfig, format_profile_key
 from palaver.sessions.inbound import Inbound
 from palaver.sessions.policy import ResetPolicy, ResetReason, explain_reset
-from palaver.sessions.view import SessionViewInTransaction, ViewScope
+from palaver.sessions.view import ViewScope
 from palaver.sessions.view.session_view import SessionChanges, apply_changes, fork_session
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ class Conversations:
         """Create a conversation, or return the one that the same request has created before."""
         receipt = inbound_messages.find_receipt(tx, request)
         if receipt is not None:
-            view = SessionViewInTransaction(tx, self._build_scope(person.principal))
-            return view.summaries.get(receipt["session_id"])
+            scope = self._build_scope(person.principal)
+            return _load_summary(tx, scope.get_session_row(tx, receipt["session_id"], Action.READ), person.principal)
         row = create(tx)
         inbound_messages.save_receipt(tx, request, {"outcome": "command", "session_id": row.session.id}, now)
         return _load_summary(tx, row, person.principal)

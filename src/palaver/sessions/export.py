@@ -157,8 +157,9 @@ def describe_event(event: Event) -> str | None:
             note = f"From here on, the agent saw a summary of {facts.get('message_count')} older messages."
         case EventKind.TURN_FAILED:
             reason = facts.get("reason")
-            has_reason = isinstance(reason, str) and bool(reason.strip())
-            note = f"The agent could not answer{f': {to_line(str(reason), 300)}' if has_reason else '.'}"
+            note = "The agent could not answer."
+            if isinstance(reason, str) and reason.strip():
+                note = f"The agent could not answer: {to_line(reason, 300)}"
         case EventKind.ERASED:
             note = "Message erased." if is_shown_erased(event) else None
         case EventKind.UNREADABLE:

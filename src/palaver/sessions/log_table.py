@@ -71,7 +71,7 @@ def append_event(
     **facts: object,
 ) -> int:
     """Append an event that is not a message, and return its seq."""
-    text = facts.pop("text") if kind is EventKind.MESSAGE_EDITED else None  # it is found by searches
+    text = facts.pop("text") if kind is EventKind.MESSAGE_EDITED else None  # in its own column, for searches
     sql = "UPDATE session SET last_seq = last_seq + 1 WHERE no = $1 AND is_deleted = 0 RETURNING last_seq"
     seq: int | None = fetch_value(tx, sql, session_no)
     if seq is None:

@@ -22,7 +22,7 @@ from palaver.core.operation import (
     write_operation,
 )
 from palaver.people import access_table as audience_members
-from palaver.people.model import Action, NamedPerson, Principal
+from palaver.people.model import Action, NamedPerson, Principal, can_use_command
 from palaver.sessions import (
     activity_table as session_activity,
     deletion_table as session_deletion,
@@ -276,9 +276,6 @@ class SessionViewInTransaction(ViewOperations[TransactionRunner]):
 
 
 def check_may_change_settings(principal: Principal, changes: SessionChanges) -> None:
-    # Imported here: the lists of the terminal start faster without the commands.
-    from palaver.people.model import can_use_command
-
     for setting, name, command in _SETTINGS:
         if setting in changes and not can_use_command(principal.role, command):
             raise NotAllowed(f"Guests can't change the {name} of a conversation.", setting=setting)
