@@ -1,7 +1,7 @@
 """The prompt that tells the agent where a conversation takes place.
 
 Owns `SessionContext`, the prompt built from it, and the quoting of all text that comes from a chat. `targets` writes
-and parses delivery targets, `target_resolution` finds the one that the agent names; `redact` hides ids.
+and parses delivery targets, `target_resolution` finds the one that the agent names; a `Redactor` hides ids.
 
 Always true: equal contexts give equal bytes, and nothing in the text changes from turn to turn, so that a
 provider's prompt cache works. Everything that people or platforms chose (names, titles, topics, ids) is inside

@@ -112,15 +112,15 @@ def list_required_scopes(
     tx: Transaction, audiences: Sequence[int] | None, conditions: SearchConditions
 ) -> list[list[str]]:
     """Return groups of scope words: a message must have one word of each group. An empty group matches nothing."""
-    groups = []
+    groups, chosen = [], conditions.search_filter
     if audiences is not None:
         groups.append([f"a{no}" for no in audiences])
     if conditions.session_no is not None:
         groups.append([f"s{conditions.session_no}"])
-    if conditions.search_filter.platform is not None:
-        groups.append([_name_platform(conditions.search_filter.platform)])
-    if conditions.search_filter.role is not None:
-        groups.append([f"r{conditions.search_filter.role}"])
+    if chosen.platform is not None:
+        groups.append([_name_platform(chosen.platform)])
+    if chosen.role is not None:
+        groups.append([f"r{chosen.role}"])
     if conditions.authors is not None:
         by_id = [_name_person(author.person_id) for author in conditions.authors]
         groups.append([*by_id, *(f"o{author.audience_no}" for author in conditions.authors)])
@@ -128,7 +128,7 @@ def list_required_scopes(
         groups.append(list(_iter_periods(conditions.after, conditions.before)))
     if conditions.project_no is not None:
         groups += _list_session_words(tx, "project_no = $1", conditions.project_no)
-    if conditions.search_filter.archived is ArchivedFilter.ONLY:
+    if chosen.archived is ArchivedFilter.ONLY:
         is_archived = "active_at IS NOT NULL AND archived_at IS NOT NULL"
         if audiences is None:
             groups += _list_session_words(tx, is_archived)
