@@ -61,9 +61,8 @@ def _get_key(source: SessionSource) -> tuple[str, str, str]:
 
 # ---- how often people write ------------------------------------------------------------------------------
 
-# How often each person sends messages: one moment per person, as for sign-in attempts (`sign_in_table.py`).
-#
-# One statement per message, on one row: people don't wait for each other, and all processes count together.
+# One moment per person, as for sign-in attempts (`sign_in_table.py`). One statement per message, on one row: people
+# don't wait for each other, and all processes count together.
 
 MICROS_PER_MINUTE = 60_000_000
 # From when the next message counts. A moment too far ahead is from before the clock was set back.
@@ -97,8 +96,6 @@ def compute_wait(tx: Transaction, person_id: PersonId, per_minute: int, now: int
 
 
 # ---- who takes part in conversations ---------------------------------------------------------------------
-
-# The people in audiences: who takes part in the conversations that a person sees.
 
 MAX_NAMES_COMPARED: Final = 5000
 _AUDIENCES_PER_STATEMENT: Final = 100
@@ -162,7 +159,7 @@ def _iterate_rows(tx: Transaction, audiences: Sequence[int] | None, limit: int, 
 
 # ---- the ids of one person -------------------------------------------------------------------------------
 
-# The ids of one person on a platform where a message may carry any of them, such as a phone number or a LID.
+# On a platform where a message may carry any of them, such as a phone number or a LID.
 #
 # Always true: an id belongs to one person at a time, and every id here was named by the platform itself. The rows of a
 # person follow the row of `identity` that has their main id, and go with it. `accounts/sender_merge.py` decides

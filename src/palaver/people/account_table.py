@@ -44,6 +44,7 @@ _MIN_USE_INTERVAL_MICROS = 60_000_000  # a use is recorded again only after this
 _DEVICE: Final = Columns(Device, name="s.device", sign_in_method="s.method", signed_in_at="s.created_at")
 _TOKEN: Final = Columns(ApiToken, without=("scopes",))
 _IS_OPEN = "s.created_at > $1 AND s.last_seen_at > $2"  # parameters: _compute_oldest_open_times(now)
+_IS_VALID = "(t.expires_at IS NULL OR t.expires_at > $1)"  # parameter: now
 
 
 # ---- accounts --------------------------------------------------------------------------------------------
@@ -54,8 +55,8 @@ def open_account(tx: Transaction, person: Person, now: int) -> None:
     if tx.fetch_one("SELECT 1 FROM account WHERE person_id = $1", person.id):
         return
     _check_name_is_free(tx, person.name, person.id)
-    account = {"person_id": person.id, "name_key": normalize_name(person.name), "created_at": now}
-    insert_row(tx, "account", account)
+    name_key = normalize_name(person.name)
+    insert_row(tx, "account", {"person_id": person.id, "name_key": name_key, "created_at": now})
     tx.execute_many(
         "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
         " ON CONFLICT DO NOTHING",
@@ -175,13 +176,7 @@ def can_owner_sign_in_without_link(tx: Transaction) -> bool:
 
 
 def add_sign_in_link(
-    tx: Transaction,
-    person_id: PersonId,
-    digest: str,
-    now: int,
-    lifetime: timedelta,
-    *,
-    issued_by: str | None = None,
+    tx: Transaction, person_id: PersonId, digest: str, now: int, lifetime: timedelta, *, issued_by: str | None = None
 ) -> int:
     """Add a link that signs a person in once, delete all expired links, and return when the new one expires.
 
@@ -225,17 +220,8 @@ def sign_in(
         *_compute_oldest_open_times(now),
     )
     sign_in_id = f"dev_{secrets.token_hex(6)}"
-    tx.execute(
-        "INSERT INTO sign_in (id, digest, person_id, method, device, ip_address, created_at, last_seen_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
-        sign_in_id,
-        digest,
-        person_id,
-        method,
-        device,
-        ip_address,
-        now,
-    )
+    row = {"id": sign_in_id, "digest": digest, "person_id": person_id, "method": method, "device": device}
+    insert_row(tx, "sign_in", row | {"ip_address": ip_address, "created_at": now, "last_seen_at": now})
     return sign_in_id
 
 
@@ -318,9 +304,9 @@ def find_token(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, 
     """Find the person whom a token signs in, and whether it is time to call `mark_token_used`."""
     row = tx.fetch_one(
         f"SELECT {PERSON_COLUMNS}, t.id, t.scopes, t.last_used_at FROM api_token t JOIN person p ON p.id = t.person_id"
-        " WHERE t.digest = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)",
-        digest,
+        f" WHERE {_IS_VALID} AND t.digest = $2",
         now,
+        digest,
     )
     if row is None:
         return None
@@ -350,25 +336,13 @@ def revoke_token(tx: Transaction, person_id: PersonId, token_id: str) -> bool:
 
 def is_still_signed_in(tx: Transaction, signed_in: SignedInPerson, now: int) -> bool:
     """Return whether a sign-in or token that was valid a while ago still is, and the person still has the same role."""
-    if signed_in.credential_type == "token":
-        role = fetch_value(
-            tx,
-            "SELECT p.role FROM api_token t JOIN person p ON p.id = t.person_id"
-            " WHERE t.id = $1 AND (t.expires_at IS NULL OR t.expires_at > $2)",
-            signed_in.credential_id,
-            now,
-        )
-    else:
-        role = fetch_value(
-            tx,
-            f"SELECT p.role FROM sign_in s JOIN person p ON p.id = s.person_id WHERE {_IS_OPEN} AND s.id = $3",
-            *_compute_oldest_open_times(now),
-            signed_in.credential_id,
-        )
+    times: tuple[int, ...] = (now,)
+    credential = f"api_token t JOIN person p ON p.id = t.person_id WHERE {_IS_VALID} AND t.id = $2"
+    if signed_in.credential_type == "cookie":
+        times = _compute_oldest_open_times(now)
+        credential = f"sign_in s JOIN person p ON p.id = s.person_id WHERE {_IS_OPEN} AND s.id = $3"
+    role = fetch_value(tx, f"SELECT p.role FROM {credential}", *times, signed_in.credential_id)
     return bool(role == signed_in.person.role)
-
-
-# ---- helpers ---------------------------------------------------------------------------------------------
 
 
 def _compute_oldest_open_times(now: int) -> tuple[int, int]:

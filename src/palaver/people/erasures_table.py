@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros_or_none
+from palaver.core.columns import insert_row, update_row
 from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.core.old_rows import declare_old_rows
@@ -68,12 +69,12 @@ class ErasureReport:
 
     def to_lines(self) -> list[str]:
         """Return a line for each kind of which there was something."""
-        lines = []
-        for kind, (one, several) in COUNT_LABELS.items():
-            count = self.counts.get(kind, 0)
-            if count:
-                lines.append(f"{count:,} {one if count == 1 else several}")
-        return lines
+        numbers = self.to_dict()
+        return [
+            f"{numbers[kind]:,} {one if numbers[kind] == 1 else several}"
+            for kind, (one, several) in COUNT_LABELS.items()
+            if numbers[kind]
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,18 +90,13 @@ class ErasedPerson:
     pending_hashes: tuple[str, ...] = ()  # of files whose rows are deleted and whose bytes may still be there
     has_found_shared: bool = False  # the search through the logs of others has found something in this round
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ErasedPerson:
-        texts = ("person_ids", "names", "addresses", "folders", "pending_hashes")
-        return cls(
-            **{name: tuple(data[name]) for name in texts},
-            audiences=tuple(data["audiences"]),
-            accounts=tuple((platform, account) for platform, account in data["accounts"]),
-            has_found_shared=bool(data["has_found_shared"]),
-        )
+        """Read what `asdict` returned, from JSON."""
+        values: dict[str, Any] = {each.name: data[each.name] for each in fields(cls)}
+        values["accounts"] = map(tuple, data["accounts"])
+        values |= {name: tuple(value) for name, value in values.items() if not isinstance(value, bool)}
+        return cls(**values)
 
     @property
     def account_ids(self) -> frozenset[str]:
@@ -143,15 +139,8 @@ class ErasureRow:
 
 def add(tx: Transaction, person: ErasedPerson, report: ErasureReport, now: int) -> ErasureRow:
     row = ErasureRow(id=f"e_{secrets.token_hex(6)}", person=person, report=report)
-    tx.execute(
-        "INSERT INTO erasure (id, person_id, facts, step, counts, started_at) VALUES ($1, $2, $3, $4, $5, $6)",
-        row.id,
-        person.person_ids[0],
-        json.dumps(person.to_dict()),
-        row.step.value,
-        json.dumps(report.to_dict()),
-        now,
-    )
+    values = {"id": row.id, "person_id": person.person_ids[0], "started_at": now}
+    insert_row(tx, "erasure", values | _encode_progress(row))
     return row
 
 
@@ -183,28 +172,20 @@ def load_last_no(tx: Transaction) -> int:
 
 def save(tx: Transaction, row: ErasureRow) -> None:
     """Store how far an erasure has come."""
-    tx.execute(
-        "UPDATE erasure SET facts = $2, step = $3, position = $4, session_no = $5, session_seq = $6, counts = $7"
-        " WHERE id = $1",
-        row.id,
-        json.dumps(row.person.to_dict()),
-        row.step.value,
-        row.position,
-        row.session_no,
-        row.session_seq,
-        json.dumps(row.report.to_dict()),
-    )
+    update_row(tx, "erasure", "id", row.id, _encode_progress(row))
 
 
 def end(tx: Transaction, row: ErasureRow, now: int) -> None:
     """Record that everything is erased, and forget whom it concerned."""
-    tx.execute(
-        "UPDATE erasure SET person_id = NULL, facts = NULL, session_no = NULL, session_seq = 0, counts = $2,"
-        " ended_at = $3 WHERE id = $1",
-        row.id,
-        json.dumps(row.report.to_dict()),
-        now,
-    )
+    forgotten = {"person_id": None, "facts": None, "session_no": None, "session_seq": 0}
+    ended = {"counts": json.dumps(row.report.to_dict()), "ended_at": now}
+    update_row(tx, "erasure", "id", row.id, forgotten | ended)
+
+
+def _encode_progress(row: ErasureRow) -> dict[str, object]:
+    facts, counts = json.dumps(asdict(row.person)), json.dumps(row.report.to_dict())
+    progress = {"position": row.position, "session_no": row.session_no, "session_seq": row.session_seq}
+    return {"facts": facts, "step": row.step.value, "counts": counts, **progress}
 
 
 def load_report(tx: Transaction, erasure_id: str) -> ErasureReport | None:

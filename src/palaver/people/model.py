@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from palaver.core.ids import JobId, PersonId
     from palaver.core.source import Platform, SessionSource
 
+T = TypeVar("T")
+
 
 class Role(StrEnum):
     OWNER = "owner"
@@ -132,14 +134,9 @@ class Author:
     audience_no: int
 
 
-# ---- names, passwords, tokens and sign-in attempts -------------------------------------------------------
+# ---- accounts --------------------------------------------------------------------------------------------
 
-# Accounts: the rules for names, passwords, tokens and sign-in attempts, and the values that describe them.
-#
-# Owns which names and passwords are valid, what a token may do, how many sign-in attempts are allowed, and how a
-# device is named. No value here holds a secret, except `NewSecret` and `Invitation`, whose secret is shown once.
-
-T = TypeVar("T")
+# No value here holds a secret, except `NewSecret` and `Invitation`, whose secret is shown once.
 
 MAX_NAME_CHARS: Final = 60
 MIN_PASSWORD_CHARS: Final = 8
@@ -152,9 +149,6 @@ SIGN_IN_LIFETIME: Final = timedelta(days=180)
 SIGN_IN_IDLE_LIMIT: Final = timedelta(days=30)  # a sign-in that is unused for this long ends
 KNOWN_DEVICE_LIFETIME: Final = timedelta(days=400)  # browsers keep no cookie longer
 TOKEN_PREFIX: Final = "pal_"  # noqa: S105  (lets people and secret scanners recognize a token)
-
-
-# ---- accounts --------------------------------------------------------------------------------------------
 
 
 class SetupStep(StrEnum):
@@ -453,8 +447,6 @@ def describe_device(user_agent: str) -> str:
 
 
 # ---- commands --------------------------------------------------------------------------------------------
-
-# Who may use which command: one table for owners, one for guests.
 
 # The slash commands of guests, unless the operator has chosen others. Members may use all but those of owners.
 DEFAULT_GUEST_COMMANDS: Final = frozenset(

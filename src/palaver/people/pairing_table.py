@@ -7,16 +7,18 @@ import secrets
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from palaver.core.columns import Columns
+from palaver.core.columns import Columns, insert_row
 from palaver.core.engines.base import Transaction, fetch_value
-from palaver.core.ids import PersonId
-from palaver.core.source import Platform, SessionSource, decode_source, encode_source
+from palaver.core.source import Platform, SessionSource, encode_source
 from palaver.core.text import make_storable
 from palaver.people import table as people
 from palaver.people.model import RateLimit
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
+
+if TYPE_CHECKING:
+    from palaver.core.ids import PersonId
 
 CODE_ALPHABET: Final = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 CODE_CHARS: Final = 8
@@ -81,13 +83,10 @@ def hide_codes(text: str) -> str:
     return _SHOWN_CODE.sub("…", text)
 
 
-# ---- rows ------------------------------------------------------------------------------------------------
+# ---- requests --------------------------------------------------------------------------------------------
 
 _REQUEST: Final = Columns(PairingRequest, is_denied="denied_at IS NOT NULL")
 _SELECT = f"SELECT {_REQUEST.format_select()} FROM pairing_request"
-
-
-# ---- requests --------------------------------------------------------------------------------------------
 
 
 def delete_expired(tx: Transaction, now: int) -> None:
@@ -175,33 +174,26 @@ class LinkCode:
     claim: LinkClaim | None = None
 
 
-_LINK_COLUMNS = (
-    "person_id, source, expires_at, is_confirmed, claim_source, claim_platform, claim_account, claim_person_id,"
-    " is_claim_confirmed"
+_LINK: Final = Columns(LinkCode, without=["claim"])
+_CLAIM: Final = Columns(
+    LinkClaim,
+    without=["account"],
+    source="claim_source",
+    person_id="claim_person_id",
+    is_confirmed="is_claim_confirmed",
 )
 
 
 def save_link_code(
-    tx: Transaction,
-    digest: str,
-    person_id: PersonId,
-    source: SessionSource,
-    expires_at: int,
-    issued_by: str | None,
+    tx: Transaction, digest: str, person_id: PersonId, source: SessionSource, expires_at: int, issued_by: str | None
 ) -> None:
     """Store a person's code; the one before, and the link that waits with it, no longer work.
 
     `issued_by` is the sign-in that got it.
     """
     delete_links_of_person(tx, person_id)
-    tx.execute(
-        "INSERT INTO link_code (digest, person_id, source, expires_at, issued_by) VALUES ($1, $2, $3, $4, $5)",
-        digest,
-        person_id,
-        encode_source(source),
-        expires_at,
-        issued_by,
-    )
+    row = {"digest": digest, "person_id": person_id, "source": encode_source(source), "expires_at": expires_at}
+    insert_row(tx, "link_code", row | {"issued_by": issued_by})
 
 
 def find_link_code(tx: Transaction, digest: str, now: int) -> LinkCode | None:
@@ -262,7 +254,8 @@ def _find_link(tx: Transaction, condition: str, now: int, *params: str, reads: b
     """Find a link; one with the code of a browser that was signed out since is none."""
     lock = "" if reads else tx.for_update
     row = tx.fetch_one(
-        f"SELECT {_LINK_COLUMNS} FROM link_code WHERE {condition} AND expires_at > ${len(params) + 1}"
+        f"SELECT {_LINK.format_select()}, {_CLAIM.format_select()}, claim_platform, claim_account FROM link_code"
+        f" WHERE {condition} AND expires_at > ${len(params) + 1}"
         " AND (issued_by IS NULL OR EXISTS (SELECT 1 FROM sign_in WHERE sign_in.id = link_code.issued_by))"
         f" {lock}",
         *params,
@@ -270,24 +263,8 @@ def _find_link(tx: Transaction, condition: str, now: int, *params: str, reads: b
     )
     if row is None:
         return None
-    person_id, source, expires_at, is_confirmed, claim_source, platform, account, claim_person_id, is_claimed = row
-    claim = (
-        LinkClaim(
-            source=decode_source(claim_source),
-            account=(platform, account),
-            person_id=None if claim_person_id is None else PersonId(claim_person_id),
-            is_confirmed=bool(is_claimed),
-        )
-        if claim_source is not None
-        else None
-    )
-    return LinkCode(
-        person_id=PersonId(person_id),
-        source=decode_source(source),
-        expires_at=expires_at,
-        is_confirmed=bool(is_confirmed),
-        claim=claim,
-    )
+    *claimed, platform, account = row[len(_LINK) :]
+    return _LINK.decode(row, claim=None if account is None else _CLAIM.decode(claimed, account=(platform, account)))
 
 
 PERSON_DATA: Final = tuple(

@@ -1,6 +1,7 @@
-"""Passkeys: the public halves of people's keys, and the challenges that their authenticators were asked to sign.
+"""Passkeys and their challenges, the browsers in which people have signed in before, and the attempts to sign in.
 
-Always true, by the schema and the statements: a credential belongs to one person; a challenge is used once.
+Always true, by the schema and the statements: a credential belongs to one person; a challenge is used once; an attempt
+is counted before it is made, so a hundred attempts at the same moment count as a hundred.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 _PASSKEY: Final = Columns(Passkey)
+_MAX_DEVICES_PER_PERSON: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +115,11 @@ def list_passkeys(tx: Transaction, person_id: PersonId) -> Sequence[Passkey]:
 
 
 def list_credentials(tx: Transaction, person_id: PersonId, site: str) -> Sequence[str]:
-    """List the credential ids of a person's passkeys for a host."""
     rows = tx.fetch_all("SELECT credential_id FROM passkey WHERE person_id = $1 AND site = $2", person_id, site)
     return [credential_id for (credential_id,) in rows]
 
 
 def has_any(tx: Transaction, site: str) -> bool:
-    """Return whether any person has a passkey for a host."""
     return tx.fetch_one("SELECT 1 FROM passkey WHERE site = $1 LIMIT 1", site) is not None
 
 
@@ -130,11 +130,8 @@ def delete(tx: Transaction, person_id: PersonId, passkey_id: str) -> bool:
 
 # ---- known devices ---------------------------------------------------------------------------------------
 
-# Known devices: browsers in which a person has signed in before. A browser proves that with a cookie of its own.
-#
-# They are not signed in by it. Guesses of strangers do not count against them (see decision 18).
-
-MAX_DEVICES_PER_PERSON: Final = 20
+# A browser proves with a cookie of its own that a person has signed in with it before. The cookie does not sign them
+# in, but guesses of strangers do not count against it (see decision 18).
 
 
 def remember(tx: Transaction, person_id: PersonId, old_digest: str, new_digest: str, now: int) -> None:
@@ -152,7 +149,7 @@ def remember(tx: Transaction, person_id: PersonId, old_digest: str, new_digest: 
         " (SELECT digest FROM known_device WHERE person_id = $1 ORDER BY signed_in_at DESC LIMIT $3))",
         person_id,
         now - KNOWN_DEVICE_LIFETIME // _MICROSECOND,
-        MAX_DEVICES_PER_PERSON,
+        _MAX_DEVICES_PER_PERSON,
     )
 
 
@@ -170,13 +167,9 @@ def is_known(tx: Transaction, digest: str, name: str, now: int) -> bool:
 
 # ---- sign-in attempts ------------------------------------------------------------------------------------
 
-# Rate limits for sign-in attempts: one moment for each subject (a name, a network address or a device).
-#
-# An attempt moves the subject's moment ahead by one refill interval; if it then lies further ahead than the allowed
-# burst, the attempt is refused. As time passes, the moment falls behind again (this is the generic cell rate
-# algorithm).
-#
-# Always true: an attempt is counted before it is made, so a hundred attempts at the same moment count as a hundred.
+# Each subject (a name, a network address or a device) has one moment. An attempt moves it ahead by one refill interval;
+# if it then lies further ahead than the allowed burst, the attempt is refused. As time passes, the moment falls behind
+# again (this is the generic cell rate algorithm).
 
 # One transaction at a time: each changes several rows, and two of them could wait for each other for ever.
 _LOCK_NAME = "palaver sign-in attempts"

@@ -10,10 +10,11 @@ an audience.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
+from palaver.core.columns import Columns, insert_row
 from palaver.core.engines.base import Conflict, Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.ids import PersonId, new_person_id
@@ -55,7 +56,9 @@ class PersonRow:
     dm_source: str | None = None  # JSON: where the account that was looked up last wrote a direct message from
 
 
-PERSON_COLUMNS = "p.id, p.name, p.role, p.created_at, p.timezone"
+_PERSON: Final = Columns(Person)
+_IDENTITY: Final = Columns(Identity, types=[SessionSource])
+PERSON_COLUMNS: Final = _PERSON.format_select("p")
 _SELECT = f"SELECT {PERSON_COLUMNS}, p.audience_no, NULL FROM person p"
 _SELECT_BY_ACCOUNT = f"""SELECT {PERSON_COLUMNS}, p.audience_no, i.dm_source FROM person p
     JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2"""
@@ -150,13 +153,8 @@ def replace_user(source: SessionSource, old_id: str, new_id: str) -> SessionSour
 
 def list_identities(tx: Transaction, person_id: PersonId) -> list[Identity]:
     """List a person's accounts by platform."""
-    rows = tx.fetch_all(
-        "SELECT platform, account, dm_source FROM identity WHERE person_id = $1 ORDER BY platform, account", person_id
-    )
-    return [
-        Identity(Platform(platform), account, None if source is None else decode_source(source))
-        for platform, account, source in rows
-    ]
+    sql = f"SELECT {_IDENTITY.format_select()} FROM identity WHERE person_id = $1 ORDER BY platform, account"
+    return [_IDENTITY.decode(row) for row in tx.fetch_all(sql, person_id)]
 
 
 def list_chat_accounts(tx: Transaction, person_id: PersonId) -> list[Identity]:
@@ -181,14 +179,7 @@ def add_person(tx: Transaction, name: str, role: Role, now: int) -> PersonRow:
     """Add a person with an audience of their own."""
     audience_no = create_audience(tx, now)
     person = Person(id=new_person_id(), name=name, role=role, created_at=from_micros(now))
-    tx.execute(
-        "INSERT INTO person (id, name, role, audience_no, created_at) VALUES ($1, $2, $3, $4, $5)",
-        person.id,
-        name,
-        role.value,
-        audience_no,
-        now,
-    )
+    insert_row(tx, "person", _PERSON.encode(asdict(person)) | {"audience_no": audience_no})
     join_audience(tx, audience_no, person.id, now)
     return PersonRow(person, audience_no)
 
@@ -260,10 +251,8 @@ def join_audience(tx: Transaction, audience_no: int, person_id: PersonId, now: i
 
 def list_audiences(tx: Transaction, person_id: PersonId) -> list[int]:
     """List the numbers of the audiences that a person is a member of."""
-    return [
-        no
-        for (no,) in tx.fetch_all("SELECT audience_no FROM audience_member WHERE person_id = $1 ORDER BY 1", person_id)
-    ]
+    rows = tx.fetch_all("SELECT audience_no FROM audience_member WHERE person_id = $1 ORDER BY 1", person_id)
+    return [no for (no,) in rows]
 
 
 def list_platforms(tx: Transaction, person_id: PersonId) -> tuple[Platform, ...]:
@@ -285,16 +274,11 @@ def list_title_audiences(tx: Transaction, audience_no: int, *, shared: bool) -> 
 
 def read_person(row: Row) -> tuple[Person, Row]:
     """Read a person from a row that begins with `PERSON_COLUMNS`; also return the columns that follow."""
-    person_id, name, role, created_at, timezone, *others = row
-    person = Person(
-        id=PersonId(person_id), name=name, role=Role(role), created_at=from_micros(created_at), timezone=timezone
-    )
-    return person, tuple(others)
+    return _PERSON.decode(row), tuple(row[len(_PERSON) :])
 
 
 def _make_person_row(row: Row) -> PersonRow:
-    person, (audience_no, dm_source) = read_person(row)
-    return PersonRow(person, audience_no, dm_source)
+    return PersonRow(_PERSON.decode(row), *row[len(_PERSON) :])
 
 
 # ---- the list of people ------------------------------------------------------------------------------------
