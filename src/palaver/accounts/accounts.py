@@ -12,19 +12,22 @@ import logging
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from palaver.accounts import link_requests, linking, pairing, sign_in
+from palaver.accounts import link_requests, linking, pairing
 from palaver.accounts.passkeys import Passkeys
 from palaver.accounts.people import People, check_can_sign_in
-from palaver.accounts.sign_in import Passwords, Visitor
-from palaver.core.clock import check_timezone, to_micros
+from palaver.accounts.sign_in import Passwords, SignIns, Visitor
+from palaver.accounts.wire import LinkedAccountJson
+from palaver.core.clock import check_timezone
 from palaver.core.engines.base import Conflict, Engine, Read, Transaction, Write
 from palaver.core.errors import LimitReached, NotFound, SignInFailed, StoreError, WrongPassword
 from palaver.core.operation import AsyncRunner, Operations, check_count, read_operation, write_operation
 from palaver.core.text import make_storable
 from palaver.people import account_table as accounts, linked_rows, sign_in_table as passkeys, table as people
 from palaver.people.model import (
+    ATTEMPTS_PER_DEVICE,
     SIGN_IN_LINK_LIFETIME,
     TOKEN_PREFIX,
     ApiToken,
@@ -48,7 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from palaver.accounts.link_requests import LinkResult, PendingLink
+    from palaver.accounts.link_requests import LinkResult
+    from palaver.accounts.wire import PendingLinkJson
     from palaver.core.ids import PersonId
     from palaver.people.account_table import AccountProgress
     from palaver.sessions.store import SessionStore
@@ -56,12 +60,12 @@ if TYPE_CHECKING:
     Find = Callable[[Transaction, str, int], tuple[SignedInPerson, bool] | None]  # by the digest of a credential
     Mark = Callable[[Transaction, str, int], None]  # writes when a credential was used
 
+MAX_TOKENS_PER_PERSON: Final = 100
+MAX_TOKEN_DAYS: Final = 3650
+RETRY_SECONDS: Final = 5.0  # after uses could not be stored; those that come meanwhile are written together
+_MAX_PENDING_USES: Final = 10_000
 
-@dataclass(frozen=True, slots=True)
-class LinkedAccount:
-    platform: str
-    account: str
-    is_linked: bool  # it was linked to the person's others, and has back what it had when it is unlinked
+log = logging.getLogger(__name__)
 
 
 class AccountLinks(Operations[AsyncRunner]):
@@ -73,13 +77,13 @@ class AccountLinks(Operations[AsyncRunner]):
         self._config = store.config
 
     @read_operation
-    def load(self, tx: Transaction, person: Person) -> tuple[list[LinkedAccount], PendingLink | None]:
+    def load(self, tx: Transaction, person: Person) -> tuple[list[LinkedAccountJson], PendingLinkJson | None]:
         """Return a person's chat accounts, and the link that waits for them."""
         accounts = [
-            LinkedAccount(
-                str(each.platform),
-                each.account,
-                linked_rows.find_origin(tx, each.platform, each.account) is not None,
+            LinkedAccountJson(
+                platform=str(each.platform),
+                account=each.account,
+                is_linked=linked_rows.find_origin(tx, each.platform, each.account) is not None,
             )
             for each in people.list_chat_accounts(tx, person.id)
         ]
@@ -111,18 +115,11 @@ class AccountLinks(Operations[AsyncRunner]):
         linking.unlink_account(tx, current, identity, self._config, self._clock.now())
 
 
-# ---- last uses -------------------------------------------------------------------------------------------
-
-# Stores when sign-ins and tokens were last used, behind the requests: none of them waits for it or fails with it.
-
-MAX_PENDING: Final = 10_000
-RETRY_SECONDS: Final = 5.0  # after a failure; uses that come meanwhile are written together
-
-log = logging.getLogger(__name__)
-
-
 class LastUses:
-    """The uses that are not stored yet: one for each credential, written in one transaction at a time."""
+    """Stores when sign-ins and tokens were last used, behind the requests: none of them waits for it or fails with it.
+
+    The uses that are not stored yet, one for each credential, are written in one transaction at a time.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -130,7 +127,7 @@ class LastUses:
         self._task: asyncio.Task[None] | None = None
 
     def record(self, mark: Mark, credential_id: str, used_at: int) -> None:
-        if len(self._pending) < MAX_PENDING:
+        if len(self._pending) < _MAX_PENDING_USES:
             self._pending[mark, credential_id] = used_at
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write(), name="palaver-last-uses")
@@ -139,21 +136,15 @@ class LastUses:
         while self._pending:
             uses, self._pending = self._pending, {}
             try:
-                await self._engine.arun(Write(lambda tx, uses=uses: _mark_all(tx, uses)))  # type: ignore[misc]
+                await self._engine.arun(Write(partial(_mark_all, uses)))
             except StoreError as error:  # the disk is full, or the database is locked: a later use is written
                 log.info("last_uses_not_written", extra={"count": len(uses), "error": error.code})
                 await asyncio.sleep(RETRY_SECONDS)
 
 
-def _mark_all(tx: Transaction, uses: dict[tuple[Mark, str], int]) -> None:
+def _mark_all(uses: dict[tuple[Mark, str], int], tx: Transaction) -> None:
     for (mark, credential_id), used_at in uses.items():
         mark(tx, credential_id, used_at)
-
-
-# ---- signing in, credentials and tokens ------------------------------------------------------------------
-
-MAX_TOKENS_PER_PERSON = 100
-MAX_TOKEN_DAYS = 3650
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,14 +155,12 @@ class SignInOptions:
     passkey: bool
 
 
-class Accounts(Operations[AsyncRunner]):
+class Accounts(SignIns):
     """Signing in, credentials and tokens. Passkeys and the administration of people have classes of their own."""
 
     def __init__(self, store: SessionStore) -> None:
-        super().__init__(AsyncRunner(store.engine))
+        super().__init__(store.engine, store.clock)
         self._store = store
-        self._engine = store.engine
-        self._clock = store.clock
         self._last_uses = LastUses(store.engine)
         self._passwords = Passwords()
         self.passkeys = Passkeys(store.engine, store.clock)
@@ -198,7 +187,6 @@ class Accounts(Operations[AsyncRunner]):
 
     @read_operation
     def can_owner_sign_in(self, tx: Transaction) -> bool:
-        """Return whether an owner has a password or a passkey, so that they need no link."""
         return accounts.can_owner_sign_in_without_link(tx)
 
     async def can_listen_on(self, host: str) -> bool:
@@ -214,8 +202,7 @@ class Accounts(Operations[AsyncRunner]):
 
     async def sign_in_by_link(self, link: str, visitor: Visitor) -> NewSecret[Person]:
         """Sign in with a link, which then no longer works."""
-        limits = sign_in.get_address_limit(visitor)
-        await sign_in.count_attempt(self._engine, self._clock, limits)
+        await self._count_attempt(visitor.limits)
 
         def use_link(tx: Transaction, now: int) -> Person:
             person = accounts.use_sign_in_link(tx, hash_secret(link), now)
@@ -223,11 +210,11 @@ class Accounts(Operations[AsyncRunner]):
                 raise SignInFailed("This link was already used or has expired. Ask for a new one.", method="link")
             return person
 
-        return await sign_in.finish_sign_in(self._engine, self._clock, "link", visitor, limits, use_link)
+        return await self._finish_sign_in("link", visitor, visitor.limits, use_link)
 
     async def sign_in_by_password(self, name: str, password: str, visitor: Visitor) -> NewSecret[Person]:
-        limits = await sign_in.get_password_limits(self._engine, self._clock, name, visitor)
-        await sign_in.count_attempt(self._engine, self._clock, limits)
+        limits = await self._get_password_limits(name, visitor)
+        await self._count_attempt(limits)
         found, hashed = await self._engine.arun(Read(lambda tx: accounts.find_credentials(tx, make_storable(name))))
         if not await self._passwords.verify(hashed, password, next(iter(limits))) or found is None:
             raise SignInFailed("Wrong name or password.", method="password")
@@ -238,7 +225,7 @@ class Accounts(Operations[AsyncRunner]):
                 raise SignInFailed("Wrong name or password.", method="password")
             return person
 
-        return await sign_in.finish_sign_in(self._engine, self._clock, "password", visitor, limits, check_is_current)
+        return await self._finish_sign_in("password", visitor, limits, check_is_current)
 
     # -- authentication ------------------------------------------------------------------------------------
 
@@ -301,12 +288,13 @@ class Accounts(Operations[AsyncRunner]):
         person = signed_in.person
         check_password(new, person.name)
         old_hash = await self._engine.arun(Read(lambda tx: accounts.find_password_hash(tx, person.id)))
-        limits = sign_in.get_password_change_limit(signed_in)
+        key = f"sign-in {signed_in.credential_id}"
+        limits = {key: ATTEMPTS_PER_DEVICE}
         if old_hash is not None:
-            await sign_in.count_attempt(self._engine, self._clock, limits)
-            if not await self._passwords.verify(old_hash, current or "", next(iter(limits))):
+            await self._count_attempt(limits)
+            if not await self._passwords.verify(old_hash, current or "", key):
                 raise WrongPassword("current: wrong password.")
-        hashed = await self._passwords.hash(new, next(iter(limits)))
+        hashed = await self._passwords.hash(new, key)
 
         def run(tx: Transaction) -> None:
             if not accounts.set_password(tx, person.id, hashed, expected_hash=old_hash):
@@ -329,9 +317,8 @@ class Accounts(Operations[AsyncRunner]):
 
         def run(tx: Transaction) -> None:
             accounts.open_account(tx, _get_person_who_can_sign_in(tx, person_id), now)
-            if not accounts.set_password(
-                tx, person_id, hashed, expected_hash=accounts.find_password_hash(tx, person_id)
-            ):
+            old_hash = accounts.find_password_hash(tx, person_id)
+            if not accounts.set_password(tx, person_id, hashed, expected_hash=old_hash):
                 raise Conflict  # the person changed it at the same time
             accounts.sign_out_everywhere(tx, person_id)
 
@@ -388,11 +375,6 @@ class Accounts(Operations[AsyncRunner]):
     def revoke_token(self, tx: Transaction, person_id: PersonId, token_id: str) -> None:
         if not accounts.revoke_token(tx, person_id, make_storable(token_id)):
             raise NotFound(f"There is no token {token_id}.")
-
-    # -- shared by the above -------------------------------------------------------------------------------
-
-    def _now(self) -> int:
-        return to_micros(self._clock.now())
 
 
 def _get_person_who_can_sign_in(tx: Transaction, person_id: PersonId) -> Person:

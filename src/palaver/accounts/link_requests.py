@@ -25,12 +25,11 @@ from palaver.core.errors import NothingToDo
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, SessionSource
 from palaver.core.texts import Text, join_texts, say, say_count
 from palaver.core.wire import build_json
-from palaver.delivery import table as deliveries
-from palaver.delivery.notices import send_notice
+from palaver.delivery.notices import send_notice, send_notice_to_address
 from palaver.people import pairing_table as pairing_requests, table as people
-from palaver.people.model import ROLE_RANKS, Person, Role, hash_secret
+from palaver.people.model import ROLE_RANKS, Person, hash_secret
 from palaver.people.pairing_table import LINK_CODE_LIFETIME, LinkClaim, LinkCode, generate_code
-from palaver.sessions.delivery import Button, DeliveryKind
+from palaver.sessions.delivery import Button
 from palaver.sessions.inbound import find_delivery_address
 
 if TYPE_CHECKING:
@@ -49,34 +48,9 @@ LinkProblem = Literal[
     "already_linked", "both_sign_in", "changed", "lower_role", "no_account", "nothing_waits", "too_many", "wrong_code"
 ]
 
-LOWER_ROLE: Final = say(
-    "link.lower_role",
-    "That code is from an account with fewer rights than yours. Use /link here instead, and send the new"
-    " code from the other account.",
-)
 CHANGED: Final = say(
     "link.changed", "One of the two accounts has changed meanwhile, so nothing was linked. Start again with /link."
 )
-NOTHING_TO_CONFIRM: Final = say(
-    "link.nothing", "There is no link to confirm or cancel. It may have expired. Start again with /link."
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingLink:
-    """A link that waits, as one of its two sides may know it."""
-
-    other_name: str
-    other_platform: str
-    other_account: str | None  # only of the account that has sent the code
-    is_issuer: bool  # this side has asked for the code
-    is_confirmed: bool
-    is_other_confirmed: bool
-    shares: Mapping[str, int]  # what this side has, by kind
-    gets: Mapping[str, int] | None  # what the other side has; None until it has confirmed
-    role: Role | None  # that both have afterwards; None until the side that has it has confirmed
-    kept_by: str  # the name of the person with whom everything new stays
-    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +58,13 @@ class LinkResult:
     """The result of a code or of an answer: the text for the person, and the link that waits now."""
 
     text: str
-    pending: PendingLink | None = None
+    pending: PendingLinkJson | None = None  # as the side that gets this result may know it
     person: Person | None = None  # whom both accounts belong to now; None: nothing was linked
     problem: LinkProblem | None = None  # why nothing came of it
     retry_after: int = 0  # seconds; more than 0: there were too many attempts, and this one was not made
 
     def to_dict(self) -> dict[str, Any]:
-        pending = None if self.pending is None else build_json(PendingLinkJson, self.pending)
-        return {"linked": self.person is not None, "pending": pending, "problem": self.problem}
+        return {"linked": self.person is not None, "pending": self.pending, "problem": self.problem}
 
 
 # ---- codes -----------------------------------------------------------------------------------------------
@@ -142,7 +115,14 @@ def _find_refusal(tx: Transaction, issuer: PersonRow, sender: PersonRow | None) 
         text = say("link.already", "These accounts are already linked. Send the code from your other account.")
         return LinkResult(text, problem="already_linked")
     if ROLE_RANKS[issuer.person.role] < ROLE_RANKS[sender.person.role]:
-        return LinkResult(LOWER_ROLE, problem="lower_role")
+        return LinkResult(
+            say(
+                "link.lower_role",
+                "That code is from an account with fewer rights than yours. Use /link here instead, and send the new"
+                " code from the other account.",
+            ),
+            problem="lower_role",
+        )
     if linking.can_both_sign_in(tx, issuer, sender):
         return LinkResult(linking.BOTH_SIGN_IN, problem="both_sign_in")
     return None
@@ -151,7 +131,9 @@ def _find_refusal(tx: Transaction, issuer: PersonRow, sender: PersonRow | None) 
 # ---- answers ---------------------------------------------------------------------------------------------
 
 
-def find_pending(tx: Transaction, source: SessionSource, person: Person | None, now: datetime) -> PendingLink | None:
+def find_pending(
+    tx: Transaction, source: SessionSource, person: Person | None, now: datetime
+) -> PendingLinkJson | None:
     """Return the link that waits for the person who writes from a source. It changes nothing."""
     found = _find(tx, source, person, now, reads=True)
     return None if found is None else _describe(tx, found[0], is_issuer=found[1])
@@ -175,7 +157,10 @@ def answer(
     if asked is not None and (found is None or str(found[0].expires_at) != asked):
         raise NothingToDo(say("button.old", "This button no longer works."))
     if found is None:
-        return LinkResult(NOTHING_TO_CONFIRM, problem="nothing_waits")
+        return LinkResult(
+            say("link.nothing", "There is no link to confirm or cancel. It may have expired. Start again with /link."),
+            problem="nothing_waits",
+        )
     code, is_issuer = found
     if verb == CANCEL:
         return _cancel(tx, code, now, is_issuer=is_issuer)
@@ -187,7 +172,7 @@ def answer(
     if is_first:
         _ask(tx, code, to_micros(now), is_issuer=not is_issuer)
     pending = _describe(tx, code, is_issuer=is_issuer)
-    name = escape_markdown(pending.other_name)
+    name = escape_markdown(pending["other_name"])
     return LinkResult(
         say("link.confirmed", "Confirmed. Nothing is shared until **{name}** has confirmed, too.", name=name), pending
     )
@@ -265,10 +250,10 @@ def _ask(tx: Transaction, code: LinkCode, now: int, *, is_issuer: bool) -> None:
         Button(label, f"link-{verb}:{code.expires_at}")
         for label, verb in ((say("button.confirm", "Confirm"), CONFIRM), (say("button.cancel", "Cancel"), CANCEL))
     )
-    deliveries.enqueue(tx, str(address), question, now, kind=DeliveryKind.NOTICE, buttons=buttons)
+    send_notice_to_address(tx, str(address), question, now, buttons=buttons)
 
 
-def _describe(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> PendingLink:
+def _describe(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> PendingLinkJson:
     """Describe a link for one of its sides, with nothing of the other that has not confirmed but name and platform."""
     claim = code.claim
     assert claim is not None  # noqa: S101  (only links that wait are found)
@@ -279,16 +264,18 @@ def _describe(tx: Transaction, code: LinkCode, *, is_issuer: bool) -> PendingLin
     keeps = sender if sender is not None and person_merge.can_sign_in(tx, sender.person.id) else issuer
     own_id, other_id = (issuer.person.id, claim.person_id) if is_issuer else (claim.person_id, issuer.person.id)
     is_other_confirmed = claim.is_confirmed if is_issuer else code.is_confirmed
-    return PendingLink(
+    return build_json(
+        PendingLinkJson,
+        None,
         other_name=claim_name if is_issuer else issuer.person.name,
         other_platform=(claim.source if is_issuer else code.source).platform.label,
-        other_account=claim.account[1] if is_issuer and not is_web else None,
+        other_account=claim.account[1] if is_issuer and not is_web else None,  # only of the account that has sent it
         is_issuer=is_issuer,
         is_confirmed=code.is_confirmed if is_issuer else claim.is_confirmed,
         is_other_confirmed=is_other_confirmed,
         shares=person_merge.count_belongings(tx, own_id),
         gets=person_merge.count_belongings(tx, other_id) if is_other_confirmed else None,
-        role=issuer.person.role if is_issuer or code.is_confirmed else None,
+        role=issuer.person.role if is_issuer or code.is_confirmed else None,  # that both have afterwards
         kept_by=keeps.person.name,
         expires_at=from_micros(code.expires_at),
     )
@@ -317,27 +304,29 @@ def format_counts(counts: Mapping[str, int]) -> str:
     return join_texts(", ", words) or say("link.nothing_yet", "nothing yet")
 
 
-def format_question(link: PendingLink) -> str:
+def format_question(link: PendingLinkJson) -> str:
     """Write what one side shares and gets, for people in a chat or terminal."""
-    name = escape_markdown(link.other_name, 60)
-    place = linking.format_account(link.other_platform, link.other_account or "", link.other_name)
-    if link.is_issuer:
+    name = escape_markdown(link["other_name"], 60)
+    place = linking.format_account(link["other_platform"], link["other_account"] or "", link["other_name"])
+    if link["is_issuer"]:
         first = say(
             "link.wants",
             "**{place}** wants to be linked to you with your code. If that isn't you, use `/link cancel`.",
             place=place,
         )
     else:
-        first = say("link.from", "This code is from **{name}** ({platform}).", name=name, platform=link.other_platform)
+        first = say(
+            "link.from", "This code is from **{name}** ({platform}).", name=name, platform=link["other_platform"]
+        )
     gets = (
         say("link.unknown_amount", "how much that is, you see when {name} has confirmed", name=name)
-        if link.gets is None
-        else format_counts(link.gets)
+        if link["gets"] is None
+        else format_counts(link["gets"])
     )
     role = (
         say("link.role_of_code", "the one that the code's account has")
-        if link.role is None
-        else linking.describe_role(link.role)
+        if link["role"] is None
+        else linking.describe_role(link["role"])
     )
     lines = [
         say(
@@ -349,7 +338,7 @@ def format_question(link: PendingLink) -> str:
         say(
             "link.shares",
             "- **You share**: {counts}. {name} sees and can change all of it.",
-            counts=format_counts(link.shares),
+            counts=format_counts(link["shares"]),
             name=name,
         ),
         say("link.gets", "- **You get**: everything that {name} has ({gets}).", name=name, gets=gets),
@@ -358,7 +347,7 @@ def format_question(link: PendingLink) -> str:
             "link.undo",
             "- **To undo it**: use /unlink. Each account gets back what it had before, and the role it had. What"
             " is new after the link stays with {name}.",
-            name=escape_markdown(link.kept_by, 60),
+            name=escape_markdown(link["kept_by"], 60),
         ),
         "",
         say("link.answer", "Use `/link confirm` within 15 minutes, or `/link cancel`."),

@@ -15,15 +15,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from palaver.accounts import sign_in
-from palaver.core.clock import Clock, from_micros, to_micros
-from palaver.core.engines.base import Engine, Read, Transaction, Write
+from palaver.accounts.sign_in import SignIns
+from palaver.core.clock import from_micros
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, LimitReached, NotFound, SignInFailed, WrongPasskey
-from palaver.core.operation import AsyncRunner, Operations, read_operation, write_operation
+from palaver.core.operation import read_operation, write_operation
 from palaver.core.text import is_storable, make_storable
 from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
-from palaver.people.model import NewSecret, Passkey, Person, clean_person_name, hash_secret, parse_ip_address
+from palaver.people.model import (
+    CHALLENGES_PER_ADDRESS,
+    NewSecret,
+    Passkey,
+    Person,
+    clean_person_name,
+    group_ip_address,
+    hash_secret,
+    parse_ip_address,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,13 +56,8 @@ class Site:
     origin: str  # scheme, host and port
 
 
-class Passkeys(Operations[AsyncRunner]):
+class Passkeys(SignIns):
     """Registers passkeys and signs people in with them."""
-
-    def __init__(self, engine: Engine, clock: Clock) -> None:
-        super().__init__(AsyncRunner(engine))
-        self._engine = engine
-        self._clock = clock
 
     # -- a person's own passkeys ---------------------------------------------------------------------------
 
@@ -71,7 +75,7 @@ class Passkeys(Operations[AsyncRunner]):
         """Create a challenge and the options with which the browser asks an authenticator for a new passkey."""
         _check_host_has_name(site)
         challenge = secrets.token_bytes(32)
-        now = to_micros(self._clock.now())
+        now = self._now()
 
         def run(tx: Transaction) -> Sequence[str]:
             accounts.check_exists(tx, person.id)
@@ -85,11 +89,10 @@ class Passkeys(Operations[AsyncRunner]):
         """Store the passkey that an authenticator has created."""
         clean = clean_person_name(name)
         challenge = _extract_challenge(credential)
-        now = to_micros(self._clock.now())
+        now = self._now()
         if not await self._consume_challenge(challenge, person.id, now):
             raise WrongPasskey("This request has expired or was already used. Start again.")
-        verify = partial(_verify_registration, credential, site, challenge)
-        registration = await asyncio.to_thread(_verify_or_refuse, verify)
+        registration = await asyncio.to_thread(_verify_or_refuse, _verify_registration, credential, site, challenge)
         passkey = Passkey(
             id=f"key_{secrets.token_hex(6)}", name=clean, site=site.host, created_at=from_micros(now), last_used_at=None
         )
@@ -113,19 +116,17 @@ class Passkeys(Operations[AsyncRunner]):
     async def create_sign_in_options(self, site: Site, visitor: Visitor) -> dict[str, Any]:
         """Create a challenge and the options with which the browser asks an authenticator to sign it."""
         _check_host_has_name(site)
-        await sign_in.count_attempt(self._engine, self._clock, sign_in.get_challenge_limit(visitor))
+        await self._count_attempt({f"challenge {group_ip_address(visitor.address)}": CHALLENGES_PER_ADDRESS})
         challenge = secrets.token_bytes(32)
-        now = to_micros(self._clock.now())
+        now = self._now()
         await self._engine.arun(Write(lambda tx: passkeys.add_challenge(tx, _hash_challenge(challenge), None, now)))
         return await asyncio.to_thread(_build_authentication_options, site, challenge)
 
     async def sign_in(self, site: Site, credential: Credential, visitor: Visitor) -> NewSecret[Person]:
         """Sign in the person whose passkey has signed the challenge."""
-        limits = sign_in.get_address_limit(visitor)
-        await sign_in.count_attempt(self._engine, self._clock, limits)
-        now = to_micros(self._clock.now())
+        await self._count_attempt(visitor.limits)
         try:
-            key, count = await self._verify_sign_in(site, credential, now)
+            key, count = await self._verify_sign_in(site, credential)
         except WrongPasskey as error:
             raise SignInFailed(error.text, method="passkey") from error
 
@@ -134,16 +135,20 @@ class Passkeys(Operations[AsyncRunner]):
                 raise SignInFailed("This passkey was used elsewhere at the same time. Try again.", method="passkey")
             return key.person
 
-        return await sign_in.finish_sign_in(self._engine, self._clock, "passkey", visitor, limits, record_use)
+        return await self._finish_sign_in("passkey", visitor, visitor.limits, record_use)
 
-    async def _verify_sign_in(self, site: Site, credential: Credential, now: int) -> tuple[passkeys.StoredPasskey, int]:
+    async def _verify_sign_in(self, site: Site, credential: Credential) -> tuple[passkeys.StoredPasskey, int]:
         """Return the passkey that has signed the challenge, and its new sign count."""
         stored = await self._find_passkey(credential.get("id"))
         challenge = _extract_challenge(credential)
-        if stored is None or stored.site != site.host or not await self._consume_challenge(challenge, None, now):
+        if (
+            stored is None
+            or stored.site != site.host
+            or not await self._consume_challenge(challenge, None, self._now())
+        ):
             raise WrongPasskey("This passkey is not registered here, or the request has expired.")
-        verify = partial(_verify_authentication, credential, site, challenge, stored)
-        return stored, await asyncio.to_thread(_verify_or_refuse, verify)
+        verify = partial(_verify_authentication, stored)
+        return stored, await asyncio.to_thread(_verify_or_refuse, verify, credential, site, challenge)
 
     async def _find_passkey(self, credential_id: object) -> passkeys.StoredPasskey | None:
         if not isinstance(credential_id, str) or not is_storable(credential_id):
@@ -177,7 +182,7 @@ def _build_registration_options(
         ),
         exclude_credentials=[structs.PublicKeyCredentialDescriptor(id=base64url_to_bytes(each)) for each in existing],
     )
-    return _parse_options(webauthn.options_to_json(options))
+    return dict(json.loads(webauthn.options_to_json(options)))
 
 
 def _build_authentication_options(site: Site, challenge: bytes) -> dict[str, Any]:
@@ -190,7 +195,7 @@ def _build_authentication_options(site: Site, challenge: bytes) -> dict[str, Any
         timeout=_TIMEOUT_MILLISECONDS,
         user_verification=structs.UserVerificationRequirement.REQUIRED,
     )
-    return _parse_options(webauthn.options_to_json(options))
+    return dict(json.loads(webauthn.options_to_json(options)))
 
 
 def _verify_registration(credential: Credential, site: Site, challenge: bytes) -> passkeys.Registration:
@@ -211,7 +216,7 @@ def _verify_registration(credential: Credential, site: Site, challenge: bytes) -
     )
 
 
-def _verify_authentication(credential: Credential, site: Site, challenge: bytes, stored: passkeys.StoredPasskey) -> int:
+def _verify_authentication(stored: passkeys.StoredPasskey, credential: Credential, site: Site, challenge: bytes) -> int:
     import webauthn
     from webauthn.helpers import base64url_to_bytes
 
@@ -227,19 +232,16 @@ def _verify_authentication(credential: Credential, site: Site, challenge: bytes,
     return verified.new_sign_count
 
 
-def _verify_or_refuse(verify: Callable[[], T]) -> T:
+def _verify_or_refuse(
+    verify: Callable[[Credential, Site, bytes], T], credential: Credential, site: Site, challenge: bytes
+) -> T:
     """Verify what a device sent; raises `WrongPasskey`, whatever is wrong with it."""
     from webauthn.helpers.exceptions import WebAuthnException
 
     try:
-        return verify()
+        return verify(credential, site, challenge)
     except (WebAuthnException, ValueError, TypeError, LookupError) as error:
         raise WrongPasskey(f"Could not verify this passkey: {make_storable(str(error))}") from error
-
-
-def _parse_options(text: str) -> dict[str, Any]:
-    options: dict[str, Any] = json.loads(text)
-    return options
 
 
 # ---- shared by the above ---------------------------------------------------------------------------------

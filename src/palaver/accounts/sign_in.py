@@ -18,6 +18,7 @@ from palaver.core.clock import Clock, to_micros
 from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.errors import TooManyAttempts
 from palaver.core.fair_slots import FairSlots, QueueFull
+from palaver.core.operation import AsyncRunner, Operations
 from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
@@ -26,11 +27,9 @@ from palaver.people.model import (
     ATTEMPTS_PER_DEVICE,
     ATTEMPTS_PER_NAME,
     ATTEMPTS_PER_NAME_AND_ADDRESS,
-    CHALLENGES_PER_ADDRESS,
     NewSecret,
     Person,
     RateLimit,
-    SignedInPerson,
     describe_device,
     generate_secret,
     group_ip_address,
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 
 MAX_CONCURRENT_HASHES = 2  # 64 MiB each
-MAX_CONCURRENT_HASHES_PER_KEY = 1
 MAX_WAITING_PER_KEY = 10
 RETRY_SECONDS = 5
 REFUSAL_DELAY_SECONDS = 1.0
@@ -71,14 +69,12 @@ async def refuse_attempt(wait_seconds: float) -> NoReturn:
 
 class Passwords:
     def __init__(self) -> None:
-        self._slots = FairSlots(
-            MAX_CONCURRENT_HASHES, per_key=MAX_CONCURRENT_HASHES_PER_KEY, max_waiting_per_key=MAX_WAITING_PER_KEY
-        )
+        self._slots = FairSlots(MAX_CONCURRENT_HASHES, per_key=1, max_waiting_per_key=MAX_WAITING_PER_KEY)
         self._threads: ThreadPoolExecutor | None = None
 
     async def hash(self, password: str, key: str) -> str:
         """Return the hash of a password. `key` is whose place this takes. Raises TooManyAttempts."""
-        return await self._run(key, lambda: _hash(password))
+        return await self._run(key, lambda: _create_hasher().hash(_encode(password)))
 
     async def verify(self, hashed: str | None, password: str, key: str) -> bool:
         """Return whether this password has this hash; False after the same time if there is no hash.
@@ -121,10 +117,6 @@ def _encode(password: str) -> bytes:
     return normalize_password(password).encode("utf-8", "surrogatepass")
 
 
-def _hash(password: str) -> str:
-    return _create_hasher().hash(_encode(password))
-
-
 def _verify(hashed: str, password: str) -> bool:
     from argon2.exceptions import InvalidHashError, VerificationError
 
@@ -134,9 +126,8 @@ def _verify(hashed: str, password: str) -> bool:
         return False
 
 
-# ---- starting a sign-in ----------------------------------------------------------------------------------
+# ---- signing in ------------------------------------------------------------------------------------------
 
-SignInMethod = Literal["link", "password", "passkey"]
 Limits = dict[str, "RateLimit"]
 
 
@@ -150,69 +141,66 @@ class Visitor:
     device_cookie: str = ""  # proves that people have signed in with it before
     new_device_cookie: str = field(default_factory=generate_secret)  # replaces it with the next sign-in
 
-
-def get_address_limit(visitor: Visitor) -> Limits:
-    """Return the limit that an attempt with a link or a passkey counts against."""
-    return {f"address {group_ip_address(visitor.address)}": ATTEMPTS_PER_ADDRESS}
-
-
-async def get_password_limits(engine: Engine, clock: Clock, name: str, visitor: Visitor) -> Limits:
-    """Return the limits that an attempt with a name and a password counts against."""
-    digest, now = hash_secret(visitor.device_cookie), to_micros(clock.now())
-    clean_name = make_storable(name)
-    is_known = await engine.arun(Read(lambda tx: passkeys.is_known(tx, digest, clean_name, now), is_quick=True))
-    if is_known:
-        return {f"device {digest}": ATTEMPTS_PER_DEVICE}
-    # The name is hashed, because people sometimes type their password into the wrong field.
-    name_digest = hashlib.sha256(normalize_name(clean_name).encode()).hexdigest()
-    return get_address_limit(visitor) | {
-        f"name {name_digest} {group_ip_address(visitor.address)}": ATTEMPTS_PER_NAME_AND_ADDRESS,
-        f"name {name_digest}": ATTEMPTS_PER_NAME,
-    }
+    @property
+    def limits(self) -> Limits:
+        """The limit that an attempt with a link or a passkey counts against."""
+        return {f"address {group_ip_address(self.address)}": ATTEMPTS_PER_ADDRESS}
 
 
-def get_password_change_limit(signed_in: SignedInPerson) -> Limits:
-    """Return the limit that a signed-in person's attempts to change their password count against."""
-    return {f"sign-in {signed_in.credential_id}": ATTEMPTS_PER_DEVICE}
+class SignIns(Operations[AsyncRunner]):
+    """Counts attempts, and signs people in: the base of what each method of signing in needs."""
 
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        super().__init__(AsyncRunner(engine))
+        self._engine = engine
+        self._clock = clock
 
-def get_challenge_limit(visitor: Visitor) -> Limits:
-    """Return the limit that a request for a passkey challenge counts against."""
-    return {f"challenge {group_ip_address(visitor.address)}": CHALLENGES_PER_ADDRESS}
+    def _now(self) -> int:
+        return to_micros(self._clock.now())
 
+    async def _get_password_limits(self, name: str, visitor: Visitor) -> Limits:
+        """Return the limits that an attempt with a name and a password counts against."""
+        digest, now, clean_name = hash_secret(visitor.device_cookie), self._now(), make_storable(name)
+        is_known = Read(lambda tx: passkeys.is_known(tx, digest, clean_name, now), is_quick=True)
+        if await self._engine.arun(is_known):
+            return {f"device {digest}": ATTEMPTS_PER_DEVICE}
+        # The name is hashed, because people sometimes type their password into the wrong field.
+        name_digest = hashlib.sha256(normalize_name(clean_name).encode()).hexdigest()
+        return visitor.limits | {
+            f"name {name_digest} {group_ip_address(visitor.address)}": ATTEMPTS_PER_NAME_AND_ADDRESS,
+            f"name {name_digest}": ATTEMPTS_PER_NAME,
+        }
 
-async def count_attempt(engine: Engine, clock: Clock, limits: Limits) -> None:
-    """Count an attempt; raises `TooManyAttempts` if a limit is reached."""
-    now = to_micros(clock.now())
-    wait = await engine.arun(Write(lambda tx: passkeys.count_attempt(tx, limits, now)))
-    if wait:
-        await refuse_attempt(wait)
+    async def _count_attempt(self, limits: Limits) -> None:
+        """Count an attempt; raises `TooManyAttempts` if a limit is reached."""
+        now = self._now()
+        wait = await self._engine.arun(Write(lambda tx: passkeys.count_attempt(tx, limits, now)))
+        if wait:
+            await refuse_attempt(wait)
 
+    async def _finish_sign_in(
+        self,
+        method: Literal["link", "password", "passkey"],
+        visitor: Visitor,
+        limits: Limits,
+        prove: Callable[[Transaction, int], Person],
+    ) -> NewSecret[Person]:
+        """Sign in the person whom `prove` returns, in the same transaction, and uncount the attempt.
 
-async def finish_sign_in(
-    engine: Engine,
-    clock: Clock,
-    method: SignInMethod,
-    visitor: Visitor,
-    limits: Limits,
-    prove: Callable[[Transaction, int], Person],
-) -> NewSecret[Person]:
-    """Sign in the person whom `prove` returns, in the same transaction, and uncount the attempt.
+        The secret is for the cookie. The earlier sign-in of the same browser ends.
+        """
+        secret, now = generate_secret(), self._now()
+        device = describe_device(make_storable(visitor.user_agent))
 
-    The secret is for the cookie. The earlier sign-in of the same browser ends.
-    """
-    secret, now = generate_secret(), to_micros(clock.now())
-    device = describe_device(make_storable(visitor.user_agent))
+        def run(tx: Transaction) -> Person:
+            person = prove(tx, now)
+            accounts.check_exists(tx, person.id)
+            if visitor.cookie:
+                accounts.end_sign_in(tx, hash_secret(visitor.cookie))
+            accounts.sign_in(tx, person.id, hash_secret(secret), method, device, visitor.address, now)
+            known, new = hash_secret(visitor.device_cookie), hash_secret(visitor.new_device_cookie)
+            passkeys.remember(tx, person.id, known, new, now)
+            passkeys.uncount_attempt(tx, limits)
+            return person
 
-    def run(tx: Transaction) -> Person:
-        person = prove(tx, now)
-        accounts.check_exists(tx, person.id)
-        if visitor.cookie:
-            accounts.end_sign_in(tx, hash_secret(visitor.cookie))
-        accounts.sign_in(tx, person.id, hash_secret(secret), method, device, visitor.address, now)
-        known, new = hash_secret(visitor.device_cookie), hash_secret(visitor.new_device_cookie)
-        passkeys.remember(tx, person.id, known, new, now)
-        passkeys.uncount_attempt(tx, limits)
-        return person
-
-    return NewSecret(await engine.arun(Write(run)), secret)
+        return NewSecret(await self._engine.arun(Write(run)), secret)
