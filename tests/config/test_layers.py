@@ -61,8 +61,8 @@ def test_stored_values_are_used_where_nothing_else_sets_them(load: LoadSettings)
     assert combined.settings.turns.max_running == 4
     assert combined.settings.gateway.timezone == "Europe/Berlin"
     assert combined.settings.agent.prices["openai:gpt-5.4"].output_usd == 2
-    assert str(base.fixed_layers.find_pin(("turns", "max_queued"))) == "config.yaml, line 1"
-    assert str(base.fixed_layers.find_pin(("timezone",))) == "PALAVER_TIMEZONE"
+    assert base.fixed_layers.find_place(("turns", "max_queued")) == "config.yaml, line 1"
+    assert base.fixed_layers.find_place(("timezone",)) == "PALAVER_TIMEZONE"
     assert base.fixed_layers.find_pin(("turns", "max_running")) is None
 
 

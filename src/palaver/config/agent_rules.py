@@ -162,7 +162,7 @@ class SpeechRules(Section):
     transcribe_voice_notes: Annotated[
         bool, v.BOOL, "Turn voice messages of chats into text before the agent answers."
     ] = True
-    max_minutes: Annotated[int, v.RECORDING_MINUTES, "How long a recording may be, in minutes."] = 15
+    max_minutes: Annotated[int, v.number(1, 60, v.MINUTES), "How long a recording may be, in minutes."] = 15
     transcription_command: Annotated[
         _Arguments,
         v.STARTS_PROGRAM,
@@ -187,7 +187,11 @@ class AgentProfile(Section):
     # By model; these override what Palaver knows.
     context_windows: Named[
         Annotated[str, v.PROVIDER_MODEL],
-        Annotated[int, v.TOKEN_COUNT, "How many tokens a model can read at once, if Palaver does not know it."],
+        Annotated[
+            int,
+            v.number(500, 100_000_000, v.TOKENS),
+            "How many tokens a model can read at once, if Palaver does not know it.",
+        ],
     ] = field(default_factory=dict)
     prices: Mapping[str, TokenPrice] = field(default_factory=dict)
     instructions: Annotated[str | None, v.ANY_LONG_TEXT, "Instructions for the agent in every conversation."] = None
@@ -226,7 +230,7 @@ class CompactionRules(Section):
         v.PERCENT_OF_CONTEXT,
         "How full the model's context may get before a summary is made, in percent.",
     ] = 85
-    keep_exchanges: Annotated[int, v.KEPT_EXCHANGES, "How many of the last exchanges the agent still sees in full."] = 2
+    keep_exchanges: Annotated[int, v.number(1, 50), "How many of the last exchanges the agent still sees in full."] = 2
     notify: Annotated[bool, v.BOOL, "Tell people in a chat when a summary was made."] = True
 
     def is_due(self, prompt_tokens: int, window: int) -> bool:
@@ -245,7 +249,7 @@ class MemoryRules(Section):
     ] = False
     # People may save more themselves.
     max_memories: Annotated[
-        int, v.MEMORY_COUNT, "How many memories the agent may save for a person or a shared chat."
+        int, v.number(10, 1000), "How many memories the agent may save for a person or a shared chat."
     ] = 200
 
 
@@ -254,11 +258,13 @@ class RetentionRules(Section):
     """The deletion of conversations that are no longer used; by default never."""
 
     max_age_days: Annotated[
-        int | None, v.AGE_DAYS, "Delete conversations this many days after their last activity; empty: never."
+        int | None,
+        v.number(1, 36500, v.DAYS),
+        "Delete conversations this many days after their last activity; empty: never.",
     ] = None
     max_database_mb: Annotated[  # SQLite only
         int | None,
-        v.DATABASE_MB,
+        v.number(10, 10**8, v.MEGABYTES),
         "Delete the conversations unused for longest while the database is larger than this.",
     ] = None
 
@@ -297,7 +303,7 @@ class PushRules(Section):
 class JobRules(Section):
     """Limits of running jobs, so that people need not wait for them, and how long runs are kept."""
 
-    max_running: Annotated[int, v.RUNNING_JOBS, "How many scheduled jobs run at the same time."] = 2
+    max_running: Annotated[int, v.number(1, 64), "How many scheduled jobs run at the same time."] = 2
     # Their conversations, too, unless a person has written in them.
     keep_days: Annotated[int, v.KEEP_DAYS, "How many days ended runs of jobs are kept; 0 keeps everything."] = 90
 
@@ -353,7 +359,7 @@ class WebRules(WebToolRules):
     ] = "127.0.0.1"
     port: Annotated[
         int | None,
-        v.PORT,
+        v.number(0, 65535),
         v.NEEDS_RESTART,
         Variable("PALAVER_PORT"),
         "The port; empty: 8765, or the next free one.",
@@ -371,11 +377,13 @@ class WebRules(WebToolRules):
         "Proxies whose headers about the client are believed.",
     ] = ()
     max_import_mb: Annotated[
-        int, v.FILE_MB, "How large a file may be that a person imports on the page, in megabytes."
+        int,
+        v.number(1, 100_000, v.MEGABYTES),
+        "How large a file may be that a person imports on the page, in megabytes.",
     ] = 2000
     shared_link_days: Annotated[
         int | None,
-        v.AGE_DAYS,
+        v.number(1, 36500, v.DAYS),
         "How many days a new shared link works, unless its creator says otherwise; empty: always.",
     ] = None
 
@@ -387,23 +395,23 @@ class BackupRules(Section):
     every_hours: Annotated[
         int, v.BACKUP_HOURS, "How often a server backs up the database; 0 turns automatic backups off."
     ] = 24
-    keep: Annotated[int, v.BACKUP_COUNT, "How many backups are kept."] = 3
+    keep: Annotated[int, v.number(1, 1000), "How many backups are kept."] = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnsSection(Section):
     """Limits of running turns, and the fate of messages that arrive during a turn."""
 
-    max_running: Annotated[int, v.RUNNING_TURNS, "How many answers are written at the same time."] = 8
-    max_running_per_person: Annotated[int, v.RUNNING_TURNS, "How many of them may be for one person."] = 3
-    max_queued: Annotated[int, v.QUEUED_TURNS, "How many messages may wait in one conversation."] = 20
+    max_running: Annotated[int, v.number(1, 256), "How many answers are written at the same time."] = 8
+    max_running_per_person: Annotated[int, v.number(1, 256), "How many of them may be for one person."] = 3
+    max_queued: Annotated[int, v.number(1, 1000), "How many messages may wait in one conversation."] = 20
     busy_policy: Annotated[
         BusyPolicy, v.BUSY_POLICY, "What happens to a message that arrives while the agent responds."
     ] = BusyPolicy.QUEUE
     merge_window_seconds: Annotated[
         float, v.MERGE_WINDOW_SECONDS, "Messages that follow each other within this time get one answer."
     ] = 0
-    timeout_minutes: Annotated[float, v.TIMEOUT_MINUTES, "How long one answer may take."] = 30
+    timeout_minutes: Annotated[float, v.number(1, 1440, v.MINUTES), "How long one answer may take."] = 30
     model_titles: Annotated[
         bool, v.BOOL, "Let the model make a short title after the first answer of a conversation."
     ] = True

@@ -92,9 +92,7 @@ def apply_overrides(file: ConfigFile, values: Mapping[str, object]) -> tuple[Con
     """Return the file with the values from the environment applied, and the problems with their combination."""
     problems = []
     for key, value in values.items():
-        if key.startswith("providers."):
-            file = _set_provider_key(file, key, value)
-        elif not key.startswith("platforms."):
+        if not key.startswith("platforms."):
             file = _set_key(file, key.split("."), value)
     for platform in CHAT_PLATFORMS:
         prefix = f"platforms.{platform}.home_channel."
@@ -115,16 +113,11 @@ def apply_overrides(file: ConfigFile, values: Mapping[str, object]) -> tuple[Con
     return file, problems
 
 
-def _set_provider_key(file: ConfigFile, key: str, value: Any) -> ConfigFile:
-    """Return a copy of the file with one key of a provider changed; the file need not have that provider."""
-    _, name, field = key.split(".")
-    section = replace(file.providers.get(name) or Provider(), **{field: value})
-    return replace(file, providers={**file.providers, name: section})
-
-
 def _set_key(section: Any, path: list[str], value: object) -> Any:
-    """Return a copy of a section with one key changed."""
+    """Return a copy of a section with one key changed; the section of a provider need not be there."""
     head, *rest = path
+    if isinstance(section, dict):
+        return {**section, head: _set_key(section.get(head) or Provider(), rest, value)}
     return replace(section, **{head: _set_key(getattr(section, head), rest, value) if rest else value})
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.environment import apply_overrides, read_overrides
 from palaver.config.schema import ConfigFile, KeyPath, format_key
-from palaver.config.setting_templates import SettingPath, find_template, is_section, to_plain
-from palaver.config.settings import FixedLayers, Pin, Settings, build_settings, expand_path
+from palaver.config.setting_templates import SettingPath, find_template, list_parts_below, to_plain
+from palaver.config.settings import FixedLayers, Settings, build_settings, expand_path
 from palaver.config.validation import FILE_NAME, read_document, validate_data, validate_document
 from palaver.core.errors import ConfigError
 from palaver.core.texts import say
@@ -122,7 +122,7 @@ def flatten(data: Mapping[str, object], prefix: SettingPath = ()) -> Iterator[tu
     """Yield every setting in a document or a part of it; what is not known is yielded as it is."""
     for name, value in data.items():
         path = (*prefix, str(name))
-        if isinstance(value, dict) and find_template(path) is None and is_section(path):
+        if isinstance(value, dict) and find_template(path) is None and list_parts_below(path):
             yield from flatten(value, path)
         else:
             yield path, value
@@ -157,12 +157,12 @@ def _find_exposed_pins(
         addresses = [] if template is None else template.list_addresses(path)
         exposed = [each for each in addresses if each in used and not _is_choice(each)]
         if exposed and fixed.find_value(path)[1]:
-            yield path, [make_exposure_problem(each, format_key(path), fixed.find_pin(path)) for each in exposed]
+            yield path, [make_exposure_problem(each, format_key(path), fixed.find_place(path)) for each in exposed]
 
 
-def make_exposure_problem(address: SettingPath, secret_key: str, pin: Pin | str | None) -> SettingProblem:
-    """Build the problem of a secret that would be sent to an address that it was not entered for."""
-    if pin is None:
+def make_exposure_problem(address: SettingPath, secret_key: str, place: str | None) -> SettingProblem:
+    """Build the problem of a secret, pinned at a place, that would be sent to an address it was not entered for."""
+    if place is None:
         text = say(
             "settings.secret_exposed",
             "{key} would be sent to this address, so enter it again together with the address",
@@ -174,7 +174,7 @@ def make_exposure_problem(address: SettingPath, secret_key: str, pin: Pin | str 
             "{key} would be sent to this address, so enter it again together with the address. It is set"
             " by {place}: change the address there",
             key=secret_key,
-            place=pin,
+            place=place,
         )
     return SettingProblem(path=address, text=text)
 

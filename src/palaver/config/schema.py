@@ -186,9 +186,9 @@ class PeopleSection(Section):
         tuple[Annotated[str, v.COMMAND_NAME], ...] | None,
         "The slash commands that guests may use, without their slashes.",
     ] = None
-    max_file_mb: Annotated[int, v.FILE_MB, "How much space all files of a person may take, in megabytes."] = (
-        GatewayConfig.max_file_mb_per_person
-    )
+    max_file_mb: Annotated[
+        int, v.number(1, 100_000, v.MEGABYTES), "How much space all files of a person may take, in megabytes."
+    ] = GatewayConfig.max_file_mb_per_person
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,13 +127,14 @@ def list_part_names() -> dict[str, str]:
     return {part: name_part(part) for template in list_templates() for part in template.parts if part != NAME}
 
 
-def is_section(path: SettingPath) -> bool:
-    """Whether settings can be below this key."""
-    return any(
-        len(template.parts) > len(path)
-        and all(known in (NAME, part) for known, part in zip(template.parts, path, strict=False))
+def list_parts_below(path: SettingPath) -> set[str]:
+    """Return the parts of keys that can follow this one, `<name>` for any; none if it is no section."""
+    return {
+        template.parts[len(path)]
         for template in list_templates()
-    )
+        if len(template.parts) > len(path)
+        and all(known in (NAME, part) for known, part in zip(template.parts, path, strict=False))
+    }
 
 
 def has_password(value: object) -> bool:

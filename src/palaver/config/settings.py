@@ -6,10 +6,11 @@ resolved, and the rules of single platforms, roles and toolsets are collected.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from palaver.config.agent_rules import (
     DEFAULT_MESSAGES_PER_MINUTE,
@@ -33,12 +34,13 @@ from palaver.config.budget_rules import (
 )
 from palaver.config.environment import find_machine_timezone
 from palaver.config.validation import FILE_NAME
-from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role
+from palaver.people.model import DEFAULT_GUEST_COMMANDS
 from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
 from palaver.sessions.policy import ResetPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from palaver.config.schema import BudgetSection, BudgetsSection, ConfigFile, KeyPath
     from palaver.config.setting_templates import SettingPath
@@ -67,16 +69,23 @@ class AccountEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
-    """The place of a value that can't be changed in the database."""
+class SettingSource:
+    """The place of a value. `file` (config.yaml) and `environment` pin it: it can't be changed in the database."""
 
-    variable: str | None = None
+    kind: Literal["default", "database", "file", "environment"]
+    variable: str | None = None  # of the environment
     line: int | None = None  # of config.yaml
+    set_at: datetime | None = None  # in the database
+    set_by: str | None = None  # the id of a person
 
     def __str__(self) -> str:
-        if self.variable is not None:
-            return self.variable
-        return FILE_NAME if self.line is None else f"{FILE_NAME}, line {self.line}"
+        match self.kind:
+            case "environment":
+                return f"environment variable {self.variable}"
+            case "file":
+                return FILE_NAME if self.line is None else f"{FILE_NAME}, line {self.line}"
+            case _:
+                return self.kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,13 +98,18 @@ class FixedLayers:
     variables: Mapping[str, str] = field(default_factory=dict)  # the names of their variables, by key
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # all of the environment
 
-    def find_pin(self, path: SettingPath) -> Pin | None:
+    def find_pin(self, path: SettingPath) -> SettingSource | None:
         """Return what sets this key; None if it can be changed."""
         variable = self.variables.get(".".join(path))
         if variable is not None:
-            return Pin(variable=variable)
+            return SettingSource(kind="environment", variable=variable)
         is_set, _ = self.find_value(path)
-        return Pin(line=self.lines.get(path)) if is_set else None
+        return SettingSource(kind="file", line=self.lines.get(path)) if is_set else None
+
+    def find_place(self, path: SettingPath) -> str | None:
+        """Return the name of the variable that sets this key, or the file and line."""
+        pin = self.find_pin(path)
+        return None if pin is None else pin.variable or str(pin)
 
     def find_value(self, path: SettingPath) -> tuple[bool, object]:
         """Return whether config.yaml or the environment sets this key, and the value."""
@@ -216,6 +230,7 @@ def _build_agent_profile(file: ConfigFile) -> AgentProfile:
 def _build_turn_rules(file: ConfigFile, timezone: str) -> TurnRules:
     """Return the rules for turns; a toolset that is not in the file keeps its default rule."""
     platforms, guest_commands = file.platforms, file.people.guest_commands
+    message_limits = {**DEFAULT_MESSAGES_PER_MINUTE, **file.people.messages_per_minute}
 
     def list_platforms(key: str, value: object) -> frozenset[Platform]:
         return frozenset(platform for platform, section in platforms.items() if getattr(section, key) == value)
@@ -231,7 +246,7 @@ def _build_turn_rules(file: ConfigFile, timezone: str) -> TurnRules:
         retention=file.retention,
         budgets=_build_budget_rules(file.budgets, timezone),
         models_by_role=file.models_by_role,
-        messages_per_minute=_build_message_limits(file.people.messages_per_minute),
+        messages_per_minute={role: limit for role, limit in message_limits.items() if limit is not None},
         guest_commands=DEFAULT_GUEST_COMMANDS if guest_commands is None else frozenset(guest_commands),
         busy_policy_by_platform={name: each.busy_policy for name, each in platforms.items() if each.busy_policy},
         allowed_users={name: frozenset(each.allowed_users) for name, each in platforms.items() if each.allowed_users},
@@ -253,20 +268,14 @@ def _build_toolset_rules(file: ConfigFile) -> dict[str, ToolsetRule]:
     return rules
 
 
-def _build_message_limits(configured: Mapping[Role, int | None]) -> dict[Role, int]:
-    """Return how many messages each role may send a minute; a role without a limit is left out."""
-    limits: dict[Role, int | None] = {**DEFAULT_MESSAGES_PER_MINUTE, **configured}
-    return {role: limit for role, limit in limits.items() if limit is not None}
-
-
 def _build_budget_rules(section: BudgetsSection, timezone: str) -> BudgetRules:
-    limits = [
-        *_list_limits(BudgetScope.ALL, "", section.overall),
-        *_list_limits(BudgetScope.PERSON, "", section.per_person),
-        *_list_limits(BudgetScope.JOB, "", section.per_job),
+    sections = [
+        (BudgetScope.ALL, "", section.overall),
+        (BudgetScope.PERSON, "", section.per_person),
+        (BudgetScope.JOB, "", section.per_job),
+        *((BudgetScope.PROFILE, name, each) for name, each in section.profiles.items()),
     ]
-    for name, subsection in section.profiles.items():
-        limits += _list_limits(BudgetScope.PROFILE, name, subsection)
+    limits = itertools.chain.from_iterable(itertools.starmap(_list_limits, sections))
     return BudgetRules(timezone=timezone, limits=tuple(limits))
 
 

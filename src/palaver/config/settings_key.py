@@ -66,10 +66,7 @@ def load_key_ring(home: Path, environ: Mapping[str, str]) -> KeyRing:
         return KeyRing(_parse_keys(text.replace(",", " ").split(), VARIABLE), is_from_variable=True)
     path = home / FILE_NAME
     try:
-        with path.open("rb") as stream:
-            content = stream.read(_MAX_FILE_BYTES)
-    except FileNotFoundError:
-        return KeyRing((), is_from_variable=False)
+        texts = read_key_texts(home)
     except OSError as error:
         raise ConfigError(
             say(
@@ -80,8 +77,7 @@ def load_key_ring(home: Path, environ: Mapping[str, str]) -> KeyRing:
             ),
             file=str(path),
         ) from error
-    lines = [line.strip() for line in content.decode("ascii", "replace").splitlines()]
-    return KeyRing(_parse_keys([line for line in lines if line], str(path)), is_from_variable=False)
+    return KeyRing(_parse_keys(texts, str(path)), is_from_variable=False)
 
 
 def create_key_file(home: Path) -> KeyRing:
@@ -102,12 +98,13 @@ def create_key_file(home: Path) -> KeyRing:
 
 
 def read_key_texts(home: Path) -> list[str]:
-    """Return the keys of the file as text, to write them again with `write_key_file`."""
+    """Return the keys of the file as text; none if there is no file."""
     try:
-        content = (home / FILE_NAME).read_text(encoding="ascii")
+        with (home / FILE_NAME).open("rb") as stream:
+            lines = stream.read(_MAX_FILE_BYTES).decode("ascii", "replace").splitlines()
     except FileNotFoundError:
         return []
-    return [line.strip() for line in content.splitlines() if line.strip()]
+    return [line.strip() for line in lines if line.strip()]
 
 
 def write_key_file(home: Path, texts: list[str]) -> None:

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.schema import ConfigFile, KeyPath, format_key, may_hold_secret
-from palaver.config.setting_templates import NAME, is_literal_text, list_setting_keys, list_templates
+from palaver.config.setting_templates import is_literal_text, list_parts_below, list_setting_keys
 from palaver.config.validators import TOOLSET_NAMES
 from palaver.core.errors import ConfigError
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType
@@ -296,11 +296,7 @@ def _describe_invalid_name(path: KeyPath, allowed: object) -> str:
 def _describe_unknown_key(path: KeyPath) -> str:
     """Return a message with the closest key that exists, in this section or in another one."""
     *section, key = (str(part) for part in path)
-    in_section = {
-        parts[len(section)]
-        for parts in (template.parts for template in list_templates())
-        if len(parts) > len(section) and all(known in (NAME, part) for known, part in zip(parts, section, strict=False))
-    }
+    in_section = list_parts_below(tuple(section))
     in_other_sections = [known for known in list_setting_keys() if known.rpartition(".")[2] == key]
     if in_other_sections and not difflib.get_close_matches(key, in_section):
         shortest = min(in_other_sections, key=lambda known: known.count("."))

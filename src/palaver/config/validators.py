@@ -1,6 +1,6 @@
 """The valid values of settings, and what else the declaration of a setting can say.
 
-A setting is a field of a `Section`: `timeout: Annotated[int, TIMEOUT_MINUTES, "How long one answer may take."] = 30`.
+A setting is a field of a `Section`: `timeout: Annotated[int, number(1, 60), "How long one answer may take."] = 30`.
 Its annotation has the type, a `Rule` with the valid values, the help text, and where they apply `Variable`, `SentTo`,
 `NotStorable`, `NEEDS_RESTART` and `STARTS_PROGRAM`. Everything else about it is derived: see `setting_templates`.
 
@@ -287,7 +287,14 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and value.strip() != ""
 
 
-def _number_rule(low: int, high: int, allowed: str, *, whole: bool = True) -> Rule:
+WHOLE_NUMBER: Final = say("allowed.whole_number", "a whole number")
+TOKENS: Final = say("allowed.whole_number_tokens", "a whole number of tokens")
+MEGABYTES: Final = say("allowed.whole_number_megabytes", "a whole number of megabytes")
+MINUTES: Final = say("allowed.whole_number_minutes", "a whole number of minutes")
+DAYS: Final = say("allowed.whole_number_days", "a whole number of days")
+
+
+def number(low: int, high: int, allowed: str = WHOLE_NUMBER, *, whole: bool = True) -> Rule:
     def accepts(value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
@@ -357,7 +364,6 @@ MODEL_PATTERN: Final = _text_rule(
     ),
     "model",
 )
-TOKEN_COUNT: Final = _number_rule(500, 100_000_000, say("allowed.whole_number_tokens", "a whole number of tokens"))
 API_KEY: Final = _pattern_rule(
     "[!-~]+",
     say("allowed.ascii_characters_without_spaces", "ASCII characters without spaces, exactly as the provider gave it"),
@@ -389,27 +395,16 @@ ACCOUNT_NAME: Final = PROVIDER_NAME
 GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), say("allowed.mention_always", "mention or always"))
 ACCESS: Final = _choice_rule(("known", "everyone"), say("allowed.known_everyone", "known or everyone"))
 TEXT_LANGUAGE: Final = _choice_rule(LANGUAGES, say("allowed.language", "en or de"))
-MESSAGE_COUNT: Final = _number_rule(1, 6000, say("allowed.number_or_none", "a whole number, or null for no limit"))
+MESSAGE_COUNT: Final = number(1, 6000, say("allowed.number_or_none", "a whole number, or null for no limit"))
 COMMAND_NAME: Final = _pattern_rule(
     "[a-z]{1,32}", say("allowed.name_slash_command_without", "the name of a slash command, without its slash")
 )
-RUNNING_TURNS: Final = _number_rule(1, 256, say("allowed.whole_number", "a whole number"))
-RUNNING_JOBS: Final = _number_rule(1, 64, say("allowed.whole_number", "a whole number"))
-BACKUP_HOURS: Final = _number_rule(
+BACKUP_HOURS: Final = number(
     0, 8760, say("allowed.whole_number_hours_0", "a whole number of hours; 0 turns automatic backups off")
 )
-FILE_MB: Final = _number_rule(1, 100_000, say("allowed.whole_number_megabytes", "a whole number of megabytes"))
-BACKUP_COUNT: Final = _number_rule(1, 1000, say("allowed.whole_number", "a whole number"))
-KEEP_DAYS: Final = _number_rule(
-    0, 36500, say("allowed.whole_number_days_0", "a whole number of days; 0 keeps everything")
-)
-AGE_DAYS: Final = _number_rule(1, 36500, say("allowed.whole_number_days", "a whole number of days"))
-DATABASE_MB: Final = _number_rule(10, 10**8, say("allowed.whole_number_megabytes", "a whole number of megabytes"))
-QUEUED_TURNS: Final = _number_rule(1, 1000, say("allowed.whole_number", "a whole number"))
-MERGE_WINDOW_SECONDS: Final = _number_rule(0, 60, say("allowed.number_seconds", "a number of seconds"), whole=False)
-TIMEOUT_MINUTES: Final = _number_rule(1, 1440, say("allowed.whole_number_minutes", "a whole number of minutes"))
-PERCENT_OF_CONTEXT: Final = _number_rule(10, 95, say("allowed.whole_number_percent", "a whole number of percent"))
-MEMORY_COUNT: Final = _number_rule(10, 1000, say("allowed.whole_number", "a whole number"))
+KEEP_DAYS: Final = number(0, 36500, say("allowed.whole_number_days_0", "a whole number of days; 0 keeps everything"))
+MERGE_WINDOW_SECONDS: Final = number(0, 60, say("allowed.number_seconds", "a number of seconds"), whole=False)
+PERCENT_OF_CONTEXT: Final = number(10, 95, say("allowed.whole_number_percent", "a whole number of percent"))
 SPEECH_ENGINE: Final = _text_rule(
     lambda value: value in {"auto", "off", "command"} or PROVIDER_MODEL.accepts(value),
     say(
@@ -424,18 +419,15 @@ VOICE: Final = _pattern_rule(
 LANGUAGE: Final = _pattern_rule(
     "[a-z]{2,3}", say("allowed.language_code_two_three", "a language code of two or three letters: de"), is_literal=True
 )
-RECORDING_MINUTES: Final = _number_rule(1, 60, say("allowed.whole_number_minutes", "a whole number of minutes"))
 CONTACT: Final = _pattern_rule(
     r"mailto:[^@\s]{1,100}@[^@\s]{1,200}|https://[^\s]{1,300}",
     say("allowed.mailto_address_https_url", "mailto: with an address, or an https:// URL"),
     is_literal=True,
 )
-KEPT_EXCHANGES: Final = _number_rule(1, 50, say("allowed.whole_number", "a whole number"))
 HOST: Final = _pattern_rule(
     r"[A-Za-z0-9.:_-]{1,253}",
     say("allowed.ip_address_host_name", "an IP address or host name of this machine, such as 127.0.0.1 or 0.0.0.0"),
 )
-PORT: Final = _number_rule(0, 65535, say("allowed.whole_number", "a whole number"))
 SEARCH_PROVIDER: Final = _choice_rule(SearchProvider, ", ".join(SearchProvider))
 PRIVATE_HOST: Final = _pattern_rule(
     r"[A-Za-z0-9.:_-]{1,253}",
@@ -472,7 +464,7 @@ ROLE: Final = _choice_rule(Role, say("allowed.role", "owner, member or guest"))
 TOKEN_PRICE: Final = _text_rule(
     _is_dollars, say("allowed.dollars_million_tokens_0", "dollars for a million tokens, 0 to 1000000, such as 2.5")
 )
-BUDGET_TOKENS: Final = _number_rule(0, MAX_LIMIT_TOKENS, say("allowed.whole_number_tokens", "a whole number of tokens"))
+BUDGET_TOKENS: Final = number(0, MAX_LIMIT_TOKENS, TOKENS)
 BUDGET_USD: Final = _text_rule(
     _is_dollars,
     say("allowed.dollars_most_6_decimals", "dollars with at most 6 decimals, 0 to 1000000, such as 5 or 0.25"),

@@ -203,8 +203,8 @@ def _find_exposure(
     address = next((name for name in names if entry.settings[name] not in (None, fields[name].default)), None)
     if secret is None or address is None:
         return None
-    pin = by_variable.get(secret) or fixed.find_pin((*prefix, secret))
-    return make_exposure_problem((*prefix, address), f"{entry.settings_key}.{secret}", pin)
+    place = by_variable.get(secret) or fixed.find_place((*prefix, secret))
+    return make_exposure_problem((*prefix, address), f"{entry.settings_key}.{secret}", place)
 
 
 def _build_webhook_url(public_url: str | None, entry: AccountEntry) -> str | None:

@@ -16,7 +16,7 @@ from palaver.config.setting_templates import (
     find_template,
     format_path,
     is_literal_text,
-    is_section,
+    list_parts_below,
     parse_key,
 )
 from palaver.config.settings_key import (
@@ -244,12 +244,12 @@ class SettingsEditor:
             return say(
                 "settings.cant_changed_here", "it can't be changed here. {reason}", reason=template.unstorable_reason
             )
-        pin = self.catalog.find_variable(path) or self.reader.base.fixed_layers.find_pin(path)
-        if pin is not None:
+        place = self.catalog.find_variable(path) or self.reader.base.fixed_layers.find_place(path)
+        if place is not None:
             return say(
                 "settings.pinned",
                 "it is set by {place}. Change it there, or remove it there first",
-                place=pin,
+                place=place,
             )
         is_terminal_only = (
             self.catalog.is_terminal_only(path[1], path[-1])
@@ -343,7 +343,7 @@ def _normalize(path: SettingPath, value: object, *, is_secret: bool) -> object:
 
 def _explain_unstorable(path: SettingPath, value: object) -> str | None:
     """Return why a value can't be stored at all."""
-    if find_template(path) is None and is_section(path):
+    if find_template(path) is None and list_parts_below(path):
         return f"{format_value(path, value)} is not allowed (a section with keys)"
     text = write_plain(value)
     if len(text) > MAX_VALUE_CHARS:

@@ -37,20 +37,7 @@ class DecryptionFailed(PalaverError):
         return "seal_broken"  # the name that programs know
 
 
-def encrypt(key: SettingsKey, name: str, value: object) -> dict[str, Any]:
-    """Encrypt the value of a setting; the result is JSON."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    nonce = secrets.token_bytes(_NONCE_BYTES)
-    content = json.dumps(value).encode()
-    data = nonce + AESGCM(key.material).encrypt(nonce, content, _bind(name))
-    encrypted: dict[str, Any] = {"format": _FORMAT, "key": key.id, "data": base64.b64encode(data).decode()}
-    if isinstance(value, str) and len(value) >= _MIN_HINT_CHARS:
-        encrypted["hint"] = value[-_HINT_CHARS:]
-    return encrypted
-
-
-def decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
+def _decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
     """Decrypt the value of a setting. Raises DecryptionFailed, with what to do about it."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -109,7 +96,14 @@ def write_plain(value: object) -> str:
 
 
 def write_encrypted(key: SettingsKey, name: str, value: object) -> str:
-    return json.dumps({"sealed": encrypt(key, name, value)})
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    data = nonce + AESGCM(key.material).encrypt(nonce, json.dumps(value).encode(), _bind(name))
+    encrypted = {"format": _FORMAT, "key": key.id, "data": base64.b64encode(data).decode()}
+    if isinstance(value, str) and len(value) >= _MIN_HINT_CHARS:
+        encrypted["hint"] = value[-_HINT_CHARS:]
+    return json.dumps({"sealed": encrypted})
 
 
 def is_encrypted(text: str | None) -> bool:
@@ -119,7 +113,7 @@ def is_encrypted(text: str | None) -> bool:
 def read_value(text: str, key: str, ring: KeyRing) -> Any:
     """Return the value; an encrypted one is decrypted. Raises DecryptionFailed."""
     content = json.loads(text)
-    return decrypt(ring, key, content["sealed"]) if "sealed" in content else content["value"]
+    return _decrypt(ring, key, content["sealed"]) if "sealed" in content else content["value"]
 
 
 def read_or_keep_encrypted(text: str, key: str, ring: KeyRing) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import AgentError, InvalidInput
@@ -35,12 +35,12 @@ class OfferedModels:
     error: str | None = None
 
 
-@dataclass(slots=True)
 class _Question:
     """What a provider was asked, and until when its answer is kept."""
 
-    task: asyncio.Task[OfferedModels]
-    asked_at: float = field(default_factory=time.monotonic)
+    def __init__(self, access: ProviderAccess) -> None:
+        self.task = asyncio.create_task(_list_models(access), name=f"palaver-models-{access.name}")
+        self._asked_at = time.monotonic()
 
     @property
     def is_fresh(self) -> bool:
@@ -49,7 +49,7 @@ class _Question:
         if self.task.cancelled() or self.task.exception() is not None:  # asked again, instead of failing forever
             return False
         keep_seconds = KEEP_SECONDS if self.task.result().error is None else KEEP_ERROR_SECONDS
-        return time.monotonic() - self.asked_at < keep_seconds
+        return time.monotonic() - self._asked_at < keep_seconds
 
 
 class ModelCatalog:
@@ -61,7 +61,7 @@ class ModelCatalog:
     async def list_offered(self, connected: Iterable[ProviderAccess]) -> list[OfferedModels]:
         """List what each of these providers offers. It takes at most 15 seconds."""
         questions = {
-            access: question if (question := self._questions.get(access)) and question.is_fresh else _ask(access)
+            access: question if (question := self._questions.get(access)) and question.is_fresh else _Question(access)
             for access in connected
         }
         self._questions = questions  # without providers that are no longer connected
@@ -76,10 +76,6 @@ def list_connected(profile: AgentProfile, environ: Mapping[str, str], default_mo
         for name, provider in add_environment_keys(profile.providers, environ).items()
         if provider.api_key or name in profile.providers or (name == OLLAMA and uses_ollama)
     ]
-
-
-def _ask(access: ProviderAccess) -> _Question:
-    return _Question(asyncio.create_task(_list_models(access), name=f"palaver-models-{access.name}"))
 
 
 async def _list_models(access: ProviderAccess) -> OfferedModels:

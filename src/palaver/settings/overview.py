@@ -7,7 +7,7 @@ last characters.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from palaver.config.form_fields import FormField
 from palaver.config.layers import SettingProblem, flatten, get_value, make_exposure_problem
@@ -20,12 +20,12 @@ from palaver.config.setting_templates import (
     has_password,
     list_templates,
 )
+from palaver.config.settings import SettingSource
 from palaver.core.clock import from_micros
 from palaver.settings.encryption import is_encrypted, read_hint
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from palaver.config import Settings
     from palaver.config.settings import FixedLayers
@@ -173,27 +173,6 @@ def find_exposed_secrets(
 _MISSING = object()
 
 
-SourceKind = Literal["default", "database", "file", "environment"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingSource:
-    kind: SourceKind
-    variable: str | None = None  # of the environment
-    line: int | None = None  # of config.yaml
-    set_at: datetime | None = None  # in the database
-    set_by: str | None = None  # the id of a person
-
-    def __str__(self) -> str:
-        match self.kind:
-            case "environment":
-                return f"environment variable {self.variable}"
-            case "file":
-                return "config.yaml" if self.line is None else f"config.yaml, line {self.line}"
-            case _:
-                return self.kind
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingValue:
     path: SettingPath
@@ -260,9 +239,7 @@ class SettingsOverview:
             return SettingSource(kind="environment", variable=variable)
         pin = self._fixed.find_pin(path)
         if pin is not None:
-            return SettingSource(
-                kind="file" if pin.variable is None else "environment", variable=pin.variable, line=pin.line
-            )
+            return pin
         row = self._loaded.rows.get(path)
         if row is None:
             return SettingSource(kind="default")
