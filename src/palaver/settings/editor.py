@@ -150,8 +150,6 @@ class SettingsEditor:
         check_is_owner(principal)
         return self.reader.engine.run(Read(lambda tx: settings_storage.list_changes(tx, before=before, limit=limit)))
 
-    # -- what is changed -----------------------------------------------------------------------------------
-
     def _resolve(self, edit: SettingsEdit, loaded: LoadedSettings) -> dict[SettingPath, Any]:
         """Return the values that change, by path; `_UNSET` for those that are removed."""
         changes: dict[SettingPath, Any] = {}
@@ -179,8 +177,6 @@ class SettingsEditor:
                 problems=[],
             )
         return changes
-
-    # -- whether it is valid -------------------------------------------------------------------------------
 
     def _validate(self, changes: Mapping[SettingPath, Any], loaded: LoadedSettings, edit: SettingsEdit) -> None:
         problems = [
@@ -263,8 +259,6 @@ class SettingsEditor:
                 command=f"`{format_command('config set')}`",
             )
         return None
-
-    # -- storing -------------------------------------------------------------------------------------------
 
     def _store(
         self, principal: Principal, edit: SettingsEdit, changes: Mapping[SettingPath, Any], loaded: LoadedSettings

@@ -88,9 +88,6 @@ def _bind(name: str) -> bytes:
     return b"palaver setting\0" + name.encode()
 
 
-# -- the JSON of a setting in the database: a plain value, or an encrypted one ------------------------------
-
-
 def write_plain(value: object) -> str:
     return json.dumps({"value": value}, ensure_ascii=False, sort_keys=True)
 
@@ -139,9 +136,6 @@ def read_hint(text: str) -> str | None:
     """Return the last characters of a secret, if it is long enough to show them."""
     hint = json.loads(text).get("sealed", {}).get("hint")
     return None if hint is None else str(hint)
-
-
-# -- the history of changes ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

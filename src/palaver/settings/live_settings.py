@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.config.setting_templates import SettingPath, find_template
+from palaver.config.setting_templates import SettingPath, find_template, format_path
 from palaver.core.background import PollLoop
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
@@ -110,17 +110,17 @@ class LiveSettings:
         loaded = await self.refresh()
         return SettingsOverview(loaded, self.catalog)
 
-    def list_pending_restarts(self) -> list[SettingPath]:
-        """Return the settings that were changed since the start and apply only after a restart."""
+    def list_pending_restarts(self) -> list[str]:
+        """Return the keys of the settings that were changed since the start and apply only after a restart."""
         before, after = self._started_with.values, self.current.values
         missing = object()
-        return sorted(
-            path
-            for path in {*before, *after}
+        return [
+            format_path(path)
+            for path in sorted({*before, *after})
             if before.get(path, missing) != after.get(path, missing)
             and (template := find_template(path)) is not None
             and template.needs_restart
-        )
+        ]
 
     async def _poll(self) -> float:
         await self.refresh()
@@ -132,8 +132,6 @@ def log_problems(loaded: LoadedSettings) -> None:
     for problem in loaded.problems:
         log.warning("setting_ignored", extra={"problem": str(problem)})
 
-
-# -- testing an account with values that are not stored -----------------------------------------------------
 
 PROBE_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 10.0

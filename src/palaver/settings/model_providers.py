@@ -106,8 +106,17 @@ class ProviderAccess:
     provider: Provider
 
     @property
+    def title(self) -> str:
+        return get_provider_title(self.name)
+
+    @property
     def base_url(self) -> str:
         return (self.provider.base_url or _DEFAULT_URLS.get(self.name, "")).rstrip("/")
+
+    def make_error(
+        self, code: FailureCode, text: str, error_class: type[AgentError] = AgentUnavailable, **facts: object
+    ) -> AgentError:
+        return error_class(text, code=code, provider=self.name, provider_title=self.title, **facts)
 
 
 def find_access(
@@ -148,42 +157,45 @@ def find_access(
 
 async def list_models(access: ProviderAccess) -> list[str]:
     """Return the models that a provider offers, those for other purposes last. Raises AgentError with what it said."""
-    title = get_provider_title(access.name)
     try:
         async with asyncio.timeout(LIST_SECONDS):
             data = await _fetch_json(access, *_build_request(access))
     except TimeoutError:
-        raise _make_outage(
-            access, FailureCode.TIMED_OUT, f"{title} did not answer within {LIST_SECONDS:g} seconds."
-        ) from None
+        text = f"{access.title} did not answer within {LIST_SECONDS:g} seconds."
+        raise access.make_error(FailureCode.TIMED_OUT, text) from None
     items = data.get("data", data.get("models")) if isinstance(data, dict) else data
-    names = [_read_name(item) for item in items] if isinstance(items, list) else []
-    if not any(names):
-        raise _make_outage(access, FailureCode.NO_MODELS, f"{title} has sent no list of models.")
-    return sorted({name for name in names if name}, key=lambda name: (not _can_chat(name), name))[:MAX_MODELS]
+    names = {_read_name(item) for item in items} - {""} if isinstance(items, list) else set()
+    if not names:
+        raise access.make_error(FailureCode.NO_MODELS, f"{access.title} has sent no list of models.")
+    return sorted(names, key=lambda name: (not _can_chat(name), name))[:MAX_MODELS]
 
 
 async def run_test(access: ProviderAccess, model: str | None) -> ProviderTest:
     """Let a model answer one short question; without a model, the usual one of the provider or its first."""
     started_at = time.monotonic()
-    name = model
+    known = KNOWN_PROVIDERS.get(access.name)
+    name = model or (known.default_model if known else None)
+    reply: str | None = None
+    error: PalaverError | None = None
     try:
-        if name is None:
-            known = KNOWN_PROVIDERS.get(access.name)
-            name = known.default_model if known else None
         async with asyncio.timeout(TEST_SECONDS):
+            name = name or next(filter(_can_chat, await list_models(access)), None)
             if name is None:
-                name = next(filter(_can_chat, await list_models(access)))
-            reply = await _ask(access, name)
+                raise access.make_error(FailureCode.NO_MODELS, "This provider offers no model that can answer.")
+            reply = (await _ask(access, name))[:MAX_REPLY_CHARS]
     except TimeoutError:
-        text = f"There was no answer within {TEST_SECONDS:g} seconds."
-        return _fail(name, started_at, _make_outage(access, FailureCode.TIMED_OUT, text))
-    except (AgentError, ConfigError, InvalidInput) as error:
-        return _fail(name, started_at, error)
-    except StopIteration:
-        text = "This provider offers no model that can answer."
-        return _fail(None, started_at, _make_outage(access, FailureCode.NO_MODELS, text))
-    return ProviderTest(model=name, seconds=_get_seconds(started_at), reply=reply[:MAX_REPLY_CHARS])
+        error = access.make_error(FailureCode.TIMED_OUT, f"There was no answer within {TEST_SECONDS:g} seconds.")
+    except (AgentError, ConfigError, InvalidInput) as caught:
+        error = caught
+    facts = {} if error is None else {"code": error.code, **error.facts}
+    return ProviderTest(
+        model=name,
+        seconds=round(time.monotonic() - started_at, 3),
+        reply=reply,
+        error=None if error is None else error.text,
+        detail=detail if isinstance(detail := facts.get("detail"), str) else None,
+        facts=facts,
+    )
 
 
 async def _ask(access: ProviderAccess, model: str) -> str:
@@ -229,7 +241,6 @@ async def _fetch_json(access: ProviderAccess, url: str, headers: dict[str, str])
         import httpx2
     except ImportError:
         raise _make_packages_error() from None
-    title = get_provider_title(access.name)
     body = b""
     try:
         async with (
@@ -239,29 +250,18 @@ async def _fetch_json(access: ProviderAccess, url: str, headers: dict[str, str])
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > MAX_RESPONSE_BYTES:
-                    raise _make_outage(access, FailureCode.INVALID_RESPONSE, f"{title} has sent too much.")
+                    raise access.make_error(FailureCode.INVALID_RESPONSE, f"{access.title} has sent too much.")
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         text = quote_provider(access.provider, str(error) or type(error).__name__, _MAX_QUOTE_CHARS)
-        message = f"Could not connect to {title}. {text}"
-        raise _make_outage(access, FailureCode.CANNOT_CONNECT, message, detail=text) from None
+        message = f"Could not connect to {access.title}. {text}"
+        raise access.make_error(FailureCode.CANNOT_CONNECT, message, detail=text) from None
     if response.status_code >= 400:
         raise _make_error(access, response.status_code, body)
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        text = f"{title} has not answered with JSON. Is the address right?"
-        raise _make_outage(access, FailureCode.INVALID_RESPONSE, text) from None
-
-
-def _make_outage(
-    access: ProviderAccess,
-    code: FailureCode,
-    text: str,
-    error_class: type[AgentError] = AgentUnavailable,
-    **facts: object,
-) -> AgentError:
-    title = get_provider_title(access.name)
-    return error_class(text, code=code, provider=access.name, provider_title=title, **facts)
+        text = f"{access.title} has not answered with JSON. Is the address right?"
+        raise access.make_error(FailureCode.INVALID_RESPONSE, text) from None
 
 
 def _make_packages_error() -> InvalidInput:
@@ -270,13 +270,12 @@ def _make_packages_error() -> InvalidInput:
 
 
 def _make_error(access: ProviderAccess, status: int, body: bytes) -> AgentError:
-    title = get_provider_title(access.name)
     detail = quote_provider(access.provider, _read_message(body), _MAX_QUOTE_CHARS)
     if status in (401, 403):
-        text = f"{title} rejected the API key. {detail}".strip()
-        return _make_outage(access, FailureCode.KEY_REJECTED, text, AgentRejected, status=status, detail=detail)
-    text = f"{title} answered with HTTP {status}. {detail}".strip()
-    return _make_outage(access, FailureCode.UNAVAILABLE, text, status=status, detail=detail)
+        text = f"{access.title} rejected the API key. {detail}".strip()
+        return access.make_error(FailureCode.KEY_REJECTED, text, AgentRejected, status=status, detail=detail)
+    text = f"{access.title} answered with HTTP {status}. {detail}".strip()
+    return access.make_error(FailureCode.UNAVAILABLE, text, status=status, detail=detail)
 
 
 def _read_message(body: bytes) -> str:
@@ -306,18 +305,3 @@ def _read_name(item: Any) -> str:
 def _can_chat(name: str) -> bool:
     """Whether a model answers in words, as far as its name tells; most providers list all their models alike."""
     return not any(part in name.lower() for part in _NOT_FOR_CHAT)
-
-
-def _fail(model: str | None, started_at: float, error: PalaverError) -> ProviderTest:
-    detail = error.facts.get("detail")
-    return ProviderTest(
-        model=model,
-        seconds=_get_seconds(started_at),
-        error=error.text,
-        detail=detail if isinstance(detail, str) else None,
-        facts={"code": error.code} | error.facts,
-    )
-
-
-def _get_seconds(started_at: float) -> float:
-    return round(time.monotonic() - started_at, 3)
