@@ -131,9 +131,6 @@ def _is_allowed_user(tx: Transaction, source: SessionSource, allowed: frozenset[
     return not own_ids.isdisjoint(each.id for each in parse_sender_ids(source.platform, allowed))
 
 
-# ---- how often -------------------------------------------------------------------------------------------
-
-
 def count_message(
     tx: Transaction, person: Person | None, call: CommandCall | MessageCall | None, rules: TurnRules, now: datetime
 ) -> Receipt | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -78,7 +77,6 @@ class AccountLinks(Operations[AsyncRunner]):
 
     @read_operation
     def load(self, tx: Transaction, person: Person) -> tuple[list[LinkedAccountJson], PendingLinkJson | None]:
-        """Return a person's chat accounts, and the link that waits for them."""
         accounts = [
             LinkedAccountJson(
                 platform=str(each.platform),
@@ -147,14 +145,6 @@ def _mark_all(uses: dict[tuple[Mark, str], int], tx: Transaction) -> None:
         mark(tx, credential_id, used_at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInOptions:
-    """The ways to sign in that a page offers: by password or passkey, if anyone has one for this host."""
-
-    password: bool
-    passkey: bool
-
-
 class Accounts(SignIns):
     """Signing in, credentials and tokens. Passkeys and the administration of people have classes of their own."""
 
@@ -194,9 +184,9 @@ class Accounts(SignIns):
         return is_loopback(host) or await self.can_owner_sign_in()
 
     @read_operation
-    def get_sign_in_options(self, tx: Transaction, site: str) -> SignInOptions:
-        has_passkey = passkeys.has_any(tx, make_storable(site))
-        return SignInOptions(password=accounts.has_any_password(tx), passkey=has_passkey)
+    def get_sign_in_options(self, tx: Transaction, site: str) -> tuple[bool, bool]:
+        """Return whether anyone has a password, and whether anyone has a passkey for this host."""
+        return accounts.has_any_password(tx), passkeys.has_any(tx, make_storable(site))
 
     # -- signing in ----------------------------------------------------------------------------------------
 

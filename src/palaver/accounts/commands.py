@@ -41,9 +41,6 @@ def _get_person(context: CommandContext) -> Person:
     return people.get_person(context.tx, context.person_id)
 
 
-# ---- who am I ----------------------------------------------------------------------------------------------
-
-
 @read_action("whoami")
 def show_person(context: CommandContext) -> CommandReply:
     """Say who the person is. In a group, where others read it, without their accounts and conversations."""
@@ -87,9 +84,6 @@ def _list_places(context: CommandContext) -> list[str]:
         return []
     found = notices.list_places(context.tx, row.no)
     return list(dict.fromkeys(notices.describe_place(source) for source in found))
-
-
-# ---- linking -----------------------------------------------------------------------------------------------
 
 
 @write_action("link")
@@ -165,9 +159,6 @@ def _find_account_to_unlink(context: CommandContext, person: Person) -> Identity
             say("unlink.which_account", "Which account? Use `/unlink telegram`. Use /whoami to list them.")
         )
     return linking.find_linked_account(context.tx, person.id, ":".join(here))
-
-
-# ---- letting strangers in ----------------------------------------------------------------------------------
 
 
 @read_action("pair")
@@ -255,9 +246,6 @@ def allow_group(context: CommandContext, *, is_allowed: bool) -> CommandReply:
     if changed:
         text = say("pair.group_off", "Only members can talk to me in this group now.")
     return CommandReply(text=text, data=data)
-
-
-# ---- the commands ------------------------------------------------------------------------------------------
 
 
 def _parse_pair(text: str) -> CommandCall:

@@ -67,9 +67,6 @@ class LinkResult:
         return {"linked": self.person is not None, "pending": self.pending, "problem": self.problem}
 
 
-# ---- codes -----------------------------------------------------------------------------------------------
-
-
 def create_link_code(
     tx: Transaction, person_id: PersonId, source: SessionSource, now: datetime, *, issued_by: str | None = None
 ) -> str:
@@ -126,9 +123,6 @@ def _find_refusal(tx: Transaction, issuer: PersonRow, sender: PersonRow | None) 
     if linking.can_both_sign_in(tx, issuer, sender):
         return LinkResult(linking.BOTH_SIGN_IN, problem="both_sign_in")
     return None
-
-
-# ---- answers ---------------------------------------------------------------------------------------------
 
 
 def find_pending(
@@ -234,9 +228,6 @@ def _get_issuer(tx: Transaction, code: LinkCode) -> PersonRow:
     issuer = people.find_by_id(tx, code.person_id)
     assert issuer is not None  # noqa: S101  (the code is deleted with its person)
     return issuer
-
-
-# ---- words -----------------------------------------------------------------------------------------------
 
 
 def _ask(tx: Transaction, code: LinkCode, now: int, *, is_issuer: bool) -> None:

@@ -108,9 +108,6 @@ def find_chat(source: SessionSource) -> tuple[str, str, str | None]:
     return str(source.platform), source.account, source.chat_id
 
 
-# ---- taking an account out -------------------------------------------------------------------------------
-
-
 def find_linked_account(tx: Transaction, person_id: PersonId, text: str) -> Identity:
     """Return one of a person's chat accounts: `telegram`, or `telegram:12345` if they have several there."""
     platform, _, account = text.strip().partition(":")

@@ -320,9 +320,6 @@ def _return_roles(tx: Transaction, group: Sequence[PersonId], from_id: PersonId)
         )
 
 
-# -- lanes --------------------------------------------------------------------------------------------------
-
-
 def return_person_lane(tx: Transaction, from_key: SessionKey, to_key: SessionKey, other: PersonRow) -> None:
     """Undo `move_person_lane`: conversations of the person who leaves are found under their own key again."""
     tx.execute("UPDATE session SET key = $2 WHERE key = $1 AND audience_no = $3", from_key, to_key, other.audience_no)

@@ -69,9 +69,6 @@ DENIED_TEXT = say("pair.denied", "The owner of this gateway has denied your requ
 _NOT_FOUND_TEXT = say("pair.not_found", "Request not found. It may have expired, or it was answered already.")
 
 
-# ---- strangers -------------------------------------------------------------------------------------------
-
-
 def answer_stranger(tx: Transaction, source: SessionSource, now: datetime) -> str | None:
     """Store a stranger's request for access, if it is new, and return the reply; None for no reply."""
     account = people.find_account(source)
@@ -163,17 +160,12 @@ def count_code_attempt(tx: Transaction, source: SessionSource, now: datetime, *,
     return int(wait) + 1 if wait else 0
 
 
-# ---- owners ----------------------------------------------------------------------------------------------
-
-
 def find_request_by_code(tx: Transaction, text: str, now: datetime) -> PairingRequest | None:
-    """Return the pending request that a code belongs to."""
     code = parse_code(text)
     return None if code is None else pairing_requests.find_pending(tx, to_micros(now), digest=hash_secret(code))
 
 
 def get_request(tx: Transaction, request_id: str, now: datetime) -> PairingRequest:
-    """Return a pending request by its id or its code."""
     request = find_request_by_code(tx, request_id, now)
     if request is None and is_storable(request_id):
         request = pairing_requests.find_pending(tx, to_micros(now), request_id=request_id)
@@ -223,6 +215,5 @@ def approve_request(
 
 
 def deny_request(tx: Transaction, request: PairingRequest, now: datetime) -> None:
-    """Deny a stranger's request, and tell them."""
     pairing_requests.deny(tx, request, to_micros(now))
     send_notice(tx, request.source, DENIED_TEXT, to_micros(now))

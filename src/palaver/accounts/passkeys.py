@@ -59,15 +59,12 @@ class Site:
 class Passkeys(SignIns):
     """Registers passkeys and signs people in with them."""
 
-    # -- a person's own passkeys ---------------------------------------------------------------------------
-
     @read_operation
     def list(self, tx: Transaction, person_id: PersonId) -> Sequence[Passkey]:
         return passkeys.list_passkeys(tx, person_id)
 
     @write_operation
     def remove(self, tx: Transaction, person_id: PersonId, passkey_id: str) -> None:
-        """Remove a passkey; the person can no longer sign in with it."""
         if not passkeys.delete(tx, person_id, make_storable(passkey_id)):
             raise NotFound(f"There is no passkey {passkey_id}.")
 
@@ -86,7 +83,6 @@ class Passkeys(SignIns):
         return await asyncio.to_thread(_build_registration_options, person, site, challenge, existing)
 
     async def register(self, person: Person, site: Site, credential: Credential, name: str) -> Passkey:
-        """Store the passkey that an authenticator has created."""
         clean = clean_person_name(name)
         challenge = _extract_challenge(credential)
         now = self._now()
@@ -110,8 +106,6 @@ class Passkeys(SignIns):
             return passkey
 
         return await self._engine.arun(Write(run))
-
-    # -- signing in ----------------------------------------------------------------------------------------
 
     async def create_sign_in_options(self, site: Site, visitor: Visitor) -> dict[str, Any]:
         """Create a challenge and the options with which the browser asks an authenticator to sign it."""
@@ -242,9 +236,6 @@ def _verify_or_refuse(
         return verify(credential, site, challenge)
     except (WebAuthnException, ValueError, TypeError, LookupError) as error:
         raise WrongPasskey(f"Could not verify this passkey: {make_storable(str(error))}") from error
-
-
-# ---- shared by the above ---------------------------------------------------------------------------------
 
 
 def _check_host_has_name(site: Site) -> None:

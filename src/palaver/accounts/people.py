@@ -102,7 +102,10 @@ class People(Operations[R]):
             self._change_role(tx, member, role)
         if clean is not None:
             accounts.rename_person(tx, member.person.id, clean)
-        return people.find_person(tx, member.person.id) or _to_signed_out_guest(member)
+        # A person without a chat account who is a guest now is listed no more.
+        guest = replace(member.person, role=Role.GUEST)
+        signed_out = replace(member, person=guest, sign_in_methods=None, last_seen_at=None)
+        return people.find_person(tx, member.person.id) or signed_out
 
     @write_operation
     def set_timezone(self, tx: Transaction, person_id: str, timezone: str | None) -> Member:
@@ -204,8 +207,3 @@ def _revoke_access(tx: Transaction, person_id: PersonId, revoked_by: PersonId, n
         turns.request_stop(tx, session_no, StopRequest.STOP)
         turns.cancel_queued(tx, session_no, now, NO_ACCESS_REASON)
     turn_access.end_open_turns(tx, person_id, revoked_by, now)
-
-
-def _to_signed_out_guest(member: Member) -> Member:
-    """Build the answer for a person without a chat account who is a guest now: queries no longer return them."""
-    return replace(member, person=replace(member.person, role=Role.GUEST), sign_in_methods=None, last_seen_at=None)

@@ -25,6 +25,12 @@ from palaver.sessions import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
+
+
+def _list_columns(*tables: ModuleType) -> Iterator[PersonColumn]:
+    return (column for table in tables for column in table.PERSON_DATA)
+
 
 # The tables of rooms above this one.
 _SETTING_DATA: Final = (
@@ -45,30 +51,13 @@ IMPORTED_ITEM_OWNER: Final = PersonColumn(
 )
 # Linking moves in this order, and unlinking returns in the opposite one.
 PERSON_DATA: Final[tuple[PersonColumn, ...]] = (
-    *people_table.PERSON_DATA,
-    *account_table.PERSON_DATA,
-    *sign_in_table.PERSON_DATA,
-    *pairing_table.PERSON_DATA,
-    *media_table.PERSON_DATA,
-    *shares_table.PERSON_DATA,
-    *projects_table.PERSON_DATA,
-    *jobs_table.PERSON_DATA,
-    *prompts_table.PERSON_DATA,
-    *access_table.PERSON_DATA,
-    *home_channels.PERSON_DATA,
+    *_list_columns(people_table, account_table, sign_in_table, pairing_table, media_table, shares_table),
+    *_list_columns(projects_table, jobs_table, prompts_table, access_table, home_channels),
     *_SETTING_DATA,
-    *money_table.PERSON_DATA,
-    *windows_table.PERSON_DATA,
+    *_list_columns(money_table, windows_table),
     IMPORTED_ITEM_OWNER,
-    *turns_table.PERSON_DATA,
-    *learning_table.PERSON_DATA,
-    *memory_table.PERSON_DATA,
-    *hidden_ranges.PERSON_DATA,
-    *log_table.PERSON_DATA,
-    *usage_table.PERSON_DATA,
-    *deletion_table.PERSON_DATA,
-    *delivery_table.PERSON_DATA,
-    *previews_table.PERSON_DATA,
+    *_list_columns(turns_table, learning_table, memory_table, hidden_ranges, log_table, usage_table),
+    *_list_columns(deletion_table, delivery_table, previews_table),
 )
 # Columns that are called `owner` as well, but name a process.
 PROCESS_COLUMNS: Final = frozenset({"model_call.owner", "named_lease.owner", "preview.owner"})

@@ -126,8 +126,6 @@ def _verify(hashed: str, password: str) -> bool:
         return False
 
 
-# ---- signing in ------------------------------------------------------------------------------------------
-
 Limits = dict[str, "RateLimit"]
 
 

@@ -51,7 +51,6 @@ def revoke(tx: Transaction, source: SessionSource) -> bool:
 
 
 def revoke_from_person(tx: Transaction, person_id: PersonId) -> None:
-    """End a guest's access to their direct messages."""
     tx.execute("DELETE FROM chat_access WHERE person_id = $1", person_id)
 
 

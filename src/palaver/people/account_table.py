@@ -163,7 +163,6 @@ def has_any_password(tx: Transaction) -> bool:
 
 
 def can_owner_sign_in_without_link(tx: Transaction) -> bool:
-    """Return whether some owner has a password or a passkey."""
     row = tx.fetch_one(
         "SELECT 1 FROM account a JOIN person p ON p.id = a.person_id WHERE p.role = $1 AND (a.password_hash IS NOT NULL"
         " OR EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)) LIMIT 1",

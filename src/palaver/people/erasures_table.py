@@ -112,8 +112,6 @@ def check_typed_name(typed: str, name: str) -> None:
         )
 
 
-# ---- rows ------------------------------------------------------------------------------------------------
-
 _COLUMNS = "id, facts, step, position, session_no, session_seq, counts"
 
 

@@ -57,7 +57,6 @@ class Principal:
     job_id: JobId | None = None
 
     def to_dict(self) -> dict[str, str | None]:
-        """Return the principal as JSON-ready data."""
         return {"person_id": self.person_id, "role": self.role.value, "job_id": self.job_id}
 
     @classmethod
@@ -268,9 +267,6 @@ class NewSecret(Generic[T]):
     secret: str
 
 
-# ---- secrets ---------------------------------------------------------------------------------------------
-
-
 def generate_secret() -> str:
     """Return 256 random bits as text that is safe in a link and in a header."""
     return secrets.token_urlsafe(32)
@@ -281,7 +277,7 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
-# ---- names -----------------------------------------------------------------------------------------------
+# ---- secrets, names and passwords -------------------------------------------------------------------------
 
 
 def clean_person_name(text: str) -> str:
@@ -299,8 +295,6 @@ def normalize_name(name: str) -> str:
     """Return the form in which names are compared: letter case, spaces and the way an accent was typed do not count."""
     return normalize_unicode("NFKC", " ".join(name.split()).casefold())
 
-
-# ---- passwords -------------------------------------------------------------------------------------------
 
 _KEY_SEQUENCES = (
     "01234567890",
@@ -355,9 +349,6 @@ def _is_key_sequence(text: str) -> bool:
     return in_sequence * 3 >= len(triples) * 2
 
 
-# ---- tokens ----------------------------------------------------------------------------------------------
-
-
 def parse_scopes(names: Iterable[str], role: Role) -> tuple[Scope, ...]:
     """Return the scopes of a new token in their usual order; raise when a person with this role may not have them."""
     scopes = {Scope(name) for name in names}
@@ -366,9 +357,6 @@ def parse_scopes(names: Iterable[str], role: Role) -> tuple[Scope, ...]:
     if Scope.ADMIN in scopes and role is not Role.OWNER:
         raise OwnerRequired("Only an owner can create a token with the scope admin.", scope=Scope.ADMIN)
     return tuple(scope for scope in Scope if scope in scopes)
-
-
-# ---- attempts --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,7 +457,6 @@ def can_use_command(role: Role, command: str, guest_commands: Collection[str] = 
 def check_permission(
     principal: Principal, command: str, guest_commands: Collection[str] = DEFAULT_GUEST_COMMANDS
 ) -> None:
-    """Raise `NotAllowed` if the principal's role may not use the command."""
     if can_use_command(principal.role, command, guest_commands):
         return
     if principal.role is Role.MEMBER:

@@ -102,7 +102,6 @@ def find_by_account(tx: Transaction, platform: str, account: str, now: int) -> P
 
 
 def find_pending(tx: Transaction, now: int, *, digest: str = "", request_id: str = "") -> PairingRequest | None:
-    """Return a pending request by the digest of its code or by its id."""
     column, value = ("digest", digest) if digest else ("id", request_id)
     row = tx.fetch_one(
         f"{_SELECT} WHERE {column} = $1 AND expires_at > $2 AND denied_at IS NULL {tx.for_update}", value, now

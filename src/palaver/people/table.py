@@ -152,7 +152,6 @@ def replace_user(source: SessionSource, old_id: str, new_id: str) -> SessionSour
 
 
 def list_identities(tx: Transaction, person_id: PersonId) -> list[Identity]:
-    """List a person's accounts by platform."""
     sql = f"SELECT {_IDENTITY.format_select()} FROM identity WHERE person_id = $1 ORDER BY platform, account"
     return [_IDENTITY.decode(row) for row in tx.fetch_all(sql, person_id)]
 
@@ -235,7 +234,6 @@ def set_timezone(tx: Transaction, person_id: PersonId, timezone: str | None) -> 
 
 
 def create_audience(tx: Transaction, now: int) -> int:
-    """Create an audience without members and return its number."""
     return fetch_number(tx, "INSERT INTO audience (created_at) VALUES ($1) RETURNING no", now)
 
 
@@ -250,13 +248,11 @@ def join_audience(tx: Transaction, audience_no: int, person_id: PersonId, now: i
 
 
 def list_audiences(tx: Transaction, person_id: PersonId) -> list[int]:
-    """List the numbers of the audiences that a person is a member of."""
     rows = tx.fetch_all("SELECT audience_no FROM audience_member WHERE person_id = $1 ORDER BY 1", person_id)
     return [no for (no,) in rows]
 
 
 def list_platforms(tx: Transaction, person_id: PersonId) -> tuple[Platform, ...]:
-    """List the platforms on which a person has an account, by name."""
     return tuple(dict.fromkeys(identity.platform for identity in list_identities(tx, person_id)))
 
 

@@ -40,17 +40,12 @@ _cookie = APIKeyCookie(
 )
 
 
-def _read_bearer_token(request: Request) -> str | None:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.casefold() == "bearer" else None
-
-
 async def authenticate(request: Request) -> SignedInPerson:
     """Find out who sent a request, and keep it for the dependencies of its route; raises `NotSignedIn`."""
     state: WebState = request.app.state.palaver
-    token = _read_bearer_token(request)
-    if token is not None:
-        caller = await state.accounts.find_by_token(token)
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.casefold() == "bearer":
+        caller = await state.accounts.find_by_token(token.strip())
     else:
         caller = await state.accounts.find_by_cookie(request.cookies.get(get_cookie_name(request, state), ""))
     if caller is None:
@@ -120,27 +115,25 @@ async def _require_owner(caller: _Authenticated) -> SignedInPerson:
     return caller
 
 
-async def _require_browser(caller: _Authenticated) -> SignedInPerson:
-    check_browser(caller)
-    return caller
-
-
-async def _require_owner_in_browser(caller: _Authenticated) -> SignedInPerson:
-    check_browser(await _require_owner(caller))
-    return caller
-
-
-def check_browser(caller: SignedInPerson) -> None:
+def check_browser(caller: SignedInPerson) -> SignedInPerson:
     """Raise `NotAllowed` for a token: what follows could be used to sign in after the token is revoked."""
     if caller.credential_type != "cookie":
         raise NotAllowed("Tokens can't do this. Sign in with a browser.")
+    return caller
+
+
+async def _require_browser(caller: _Authenticated) -> SignedInPerson:
+    return check_browser(caller)
+
+
+async def _require_owner_in_browser(caller: _Authenticated) -> SignedInPerson:
+    return check_browser(await _require_owner(caller))
 
 
 Caller = Annotated[SignedInPerson, Depends(_check_default_scope)]
 OwnerCaller = Annotated[SignedInPerson, Depends(_require_owner)]
-BrowserCaller = Annotated[
-    SignedInPerson, Depends(_require_browser)
-]  # for sign-in methods, which a stolen token must not reach
+# For sign-in methods, which a stolen token must not reach.
+BrowserCaller = Annotated[SignedInPerson, Depends(_require_browser)]
 OwnerInBrowser = Annotated[SignedInPerson, Depends(_require_owner_in_browser)]
 
 
@@ -170,9 +163,6 @@ async def _open_own_view(state: State, caller: Caller) -> AsyncSessionView:
 
 
 OwnView = Annotated[AsyncSessionView, Depends(_open_own_view)]  # what the caller takes part in, also for owners
-
-
-# ---- long responses --------------------------------------------------------------------------------------
 
 
 async def wait_until_signed_out(state: WebState, caller: SignedInPerson) -> None:
@@ -210,17 +200,16 @@ def get_device_cookie_name(request: Request, state: WebState) -> str:
     return f"{get_cookie_name(request, state)}-device"
 
 
-def set_sign_in_cookie(response: Response, request: Request, state: WebState, secret: str) -> None:
-    seconds = int(SIGN_IN_LIFETIME.total_seconds())
-    name = get_cookie_name(request, state)
-    response.set_cookie(name, secret, max_age=seconds, **_get_cookie_attributes(request, state))
-
-
-def set_device_cookie(response: Response, request: Request, state: WebState, secret: str) -> None:
-    """Mark a browser as one in which people have signed in; signing out keeps this mark."""
-    seconds = int(KNOWN_DEVICE_LIFETIME.total_seconds())
-    name = get_device_cookie_name(request, state)
-    response.set_cookie(name, secret, max_age=seconds, **_get_cookie_attributes(request, state))
+def set_sign_in_cookies(
+    response: Response, request: Request, state: WebState, *, secret: str, device_secret: str
+) -> None:
+    """Sign a browser in, and mark it as one in which people have signed in; signing out keeps this mark."""
+    for name, value, lifetime in (
+        (get_cookie_name(request, state), secret, SIGN_IN_LIFETIME),
+        (get_device_cookie_name(request, state), device_secret, KNOWN_DEVICE_LIFETIME),
+    ):
+        seconds = int(lifetime.total_seconds())
+        response.set_cookie(name, value, max_age=seconds, **_get_cookie_attributes(request, state))
 
 
 def clear_sign_in_cookie(response: Response, request: Request, state: WebState) -> None:

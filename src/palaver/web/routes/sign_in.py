@@ -20,8 +20,7 @@ from palaver.web.auth import (
     get_client_address,
     get_cookie_name,
     get_device_cookie_name,
-    set_device_cookie,
-    set_sign_in_cookie,
+    set_sign_in_cookies,
 )
 from palaver.web.errors import error_responses
 from palaver.web.state import Name, RequestModel, State, WebState
@@ -65,9 +64,9 @@ class PasskeySignInIn(RequestModel):
 @router.get("/sign-in")
 async def list_sign_in_methods(request: Request, state: State) -> ServerSignInMethodsJson:
     """List the ways to sign in on this server."""
-    methods = await state.accounts.get_sign_in_options(get_site(request).host)
+    password, passkey = await state.accounts.get_sign_in_options(get_site(request).host)
     link_command = format_command("serve --link", hide_folders=True)
-    return ServerSignInMethodsJson(password=methods.password, passkey=methods.passkey, link_command=link_command)
+    return ServerSignInMethodsJson(password=password, passkey=passkey, link_command=link_command)
 
 
 @router.post("/sign-in/link", responses=error_responses(401, 403, 429))
@@ -131,6 +130,5 @@ def _get_visitor(request: Request, state: WebState) -> Visitor:
 def _finish_sign_in(
     request: Request, response: Response, state: WebState, signed_in: NewSecret[Person], visitor: Visitor
 ) -> SignInJson:
-    set_sign_in_cookie(response, request, state, signed_in.secret)
-    set_device_cookie(response, request, state, visitor.new_device_cookie)
+    set_sign_in_cookies(response, request, state, secret=signed_in.secret, device_secret=visitor.new_device_cookie)
     return SignInJson(person=build_json(PersonJson, signed_in.item))
