@@ -10,6 +10,7 @@ import sys
 import textwrap
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 from palaver.web.http_protocol import (
     MAX_CONNECTIONS,
@@ -257,14 +258,10 @@ def test_the_limits_follow_the_number_of_open_files(monkeypatch: pytest.MonkeyPa
     assert derive(8).total == MIN_CONNECTIONS
 
 
-class FakeConnection:
-    def give_up(self) -> None: ...
-
-
 def test_a_closed_connection_leaves_nothing_behind() -> None:
     connections = Connections(LIMITS)
     for number in range(1000):
-        connection = FakeConnection()
+        connection = Mock(spec=HttpProtocol)
         connections.add(connection, f"address {number}")
         connections.mark_waiting(connection)
         connections.remove(connection)

@@ -37,8 +37,6 @@ CHAT_PLATFORMS: Final = tuple(
 
 @dataclass(frozen=True)
 class EnvironmentVariable:
-    """An environment variable, and the key of config.yaml that it overrides."""
-
     name: str
     key: str
     rule: Rule
@@ -54,7 +52,6 @@ class EnvironmentVariable:
 
 
 def _iterate_variables() -> Iterator[EnvironmentVariable]:
-    """Yield the variables that the settings declare."""
     for template in list_templates():
         for variable in template.variables:
             for platform in CHAT_PLATFORMS if "{}" in variable.name else ("",):
@@ -120,8 +117,6 @@ def _set_key(section: Any, path: list[str], value: object) -> Any:
         return {**section, head: _set_key(section.get(head) or Provider(), rest, value)}
     return replace(section, **{head: _set_key(getattr(section, head), rest, value) if rest else value})
 
-
-# -- the time zone of this machine --------------------------------------------------------------------------
 
 _UTC = "UTC"
 _DATABASE_FOLDER = "zoneinfo/"  # the names of zones are paths in a folder of this name

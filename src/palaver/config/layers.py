@@ -98,7 +98,11 @@ def combine_settings(base: Settings, stored: Mapping[SettingPath, object]) -> Co
         switched_off = _switch_off_unused_platforms(tree, fixed_data)
         data = _merge(tree, fixed_data)
         file, found = validate_data(data)
-        wrong = [(path, text, _find_causes(used, path)) for path, text in found]
+        # The keys of the database that may have caused a problem: the same, above it or below it.
+        wrong = [
+            (path, text, [each for each in used if _is_below(path, each) or _is_below(each, path)])
+            for path, text in found
+        ]
         if not any(causes for _, _, causes in wrong):
             break
         for path, text, causes in wrong:
@@ -195,11 +199,6 @@ def _remove_paths(data: Mapping[str, object], paths: Collection[SettingPath]) ->
         if isinstance(section, dict):
             section.pop(path[-1], None)
     return copy
-
-
-def _find_causes(used: Mapping[SettingPath, object], path: KeyPath) -> list[SettingPath]:
-    """Return the keys of the database that may have caused a problem at a key: the same, above it or below it."""
-    return [each for each in used if _is_below(path, each) or _is_below(each, path)]
 
 
 def _is_below(path: KeyPath, other: KeyPath) -> bool:

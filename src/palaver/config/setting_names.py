@@ -137,7 +137,6 @@ def name_part(part: str) -> str:
 
 
 def name_field(field: str) -> str:
-    """Return the name of a setting of an account on a platform."""
     return name_text(f"platform_field.{field}", _FIELDS.get(field) or _make_words(field))
 
 

@@ -59,7 +59,6 @@ class AccountEntry:
 
     @property
     def settings_path(self) -> SettingPath:
-        """The path of its settings in config.yaml."""
         account = ("accounts", self.name) if self.name else ()
         return ("platforms", str(self.platform), *account, "settings")
 

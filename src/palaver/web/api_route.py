@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from palaver.web.auth import authenticate, needs_caller
-from palaver.web.body_limit import MAX_BODY_BYTES, LargeRequests, check_json_values, set_body_limit
+from palaver.web.body_limit import MAX_BODY_BYTES, check_json_values, is_large_request, set_body_limit
 from palaver.web.errors import error_responses, make_body_storable
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Message, Receive, Scope, Send
 
+    from palaver.core.fair_slots import FairSlots
     from palaver.web.open_requests import OpenRequests
 
 T = TypeVar("T")
@@ -56,8 +57,10 @@ class ApiRoute(APIRoute):
             open_requests: OpenRequests = request.app.state.open_requests
             hold_until_sent(request, open_requests.hold_request(caller.person.id))
             set_body_limit(request.scope, self.max_body_bytes)
-            large_requests: LargeRequests = request.app.state.large_requests
-            async with large_requests.wait_for_turn(request.scope, caller.person.id):
+            if not is_large_request(request.scope):
+                return await handle_body(request)
+            large_requests: FairSlots = request.app.state.large_requests
+            async with large_requests.hold(caller.person.id):
                 return await handle_body(request)
 
         return handle_authenticated if needs_caller(self.dependant) else handle_body

@@ -14,13 +14,10 @@ above `SMALL_BODY_BYTES`, one address has at most `MAX_BYTES_PER_ADDRESS` in mem
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 from collections import Counter
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-from weakref import WeakValueDictionary
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -78,30 +75,15 @@ class BodyLimit:
             raise HTTPException(413, f"The request body is too large. The limit is {max_bytes} bytes.")
 
 
+def is_large_request(scope: Scope) -> bool:
+    limit: BodyLimit = scope[_SCOPE_KEY]
+    return limit.is_large
+
+
 def set_body_limit(scope: Scope, max_bytes: int | None) -> None:
     """Change how much of a request's body can be read; None means that the route limits it."""
     limit: BodyLimit = scope[_SCOPE_KEY]
     limit.max_bytes = max_bytes
-
-
-class LargeRequests:
-    """Limits how many large requests of one person are in memory at once."""
-
-    def __init__(self) -> None:
-        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-
-    @contextlib.asynccontextmanager
-    async def wait_for_turn(self, scope: Scope, person_id: str) -> AsyncIterator[None]:
-        """Hold one of the person's places inside the block, if the request is large."""
-        limit: BodyLimit = scope[_SCOPE_KEY]
-        if not limit.is_large:
-            yield
-            return
-        slots = self._slots.get(person_id)
-        if slots is None:
-            slots = self._slots[person_id] = asyncio.Semaphore(MAX_LARGE_REQUESTS_PER_PERSON)
-        async with slots:
-            yield
 
 
 def check_json_values(body: bytes) -> None:
@@ -113,13 +95,6 @@ def check_json_values(body: bytes) -> None:
 def _count_separators(body: bytes) -> int:
     """Count the characters that come with every JSON value but the first; those in strings count too."""
     return body.count(b",") + body.count(b"[") + body.count(b"{")
-
-
-@dataclass(slots=True)
-class _Body:
-    address: str
-    data: bytearray = field(default_factory=bytearray)
-    counted_bytes: int = 0
 
 
 class WebhookBodies:
@@ -141,35 +116,30 @@ class WebhookBodies:
         Raises TooManyAttempts if the limit of the address or of all is reached, and HTTPException with the status 408
         if it does not arrive in time, and 400 if the connection ends.
         """
-        body = _Body(group_ip_address(address))
-        try:
-            await self._receive(request, body)
-            yield bytes(body.data)
-        finally:
-            self._held[body.address] -= body.counted_bytes
-            if not self._held[body.address]:
-                del self._held[body.address]
-
-    async def _receive(self, request: Request, body: _Body) -> None:
+        group, body, counted_bytes = group_ip_address(address), bytearray(), 0
         self.unfinished += 1
         try:
-            async with asyncio.timeout(self._body_seconds):
-                async for chunk in request.stream():
-                    body.data += chunk
-                    self._count(body)
-        except TimeoutError:
-            raise HTTPException(408, "The request did not arrive completely in time.") from None
-        except ClientDisconnect:
-            raise HTTPException(400, "The connection was closed before the request was complete.") from None
+            try:
+                async with asyncio.timeout(self._body_seconds):
+                    async for chunk in request.stream():
+                        body += chunk
+                        more = max(0, len(body) - SMALL_BODY_BYTES) - counted_bytes
+                        self._check_limits(group, more)
+                        self._held[group] += more
+                        counted_bytes += more
+            except TimeoutError:
+                raise HTTPException(408, "The request did not arrive completely in time.") from None
+            except ClientDisconnect:
+                raise HTTPException(400, "The connection was closed before the request was complete.") from None
+            finally:
+                self.unfinished -= 1
+            yield bytes(body)
         finally:
-            self.unfinished -= 1
+            self._held[group] -= counted_bytes
+            if not self._held[group]:
+                del self._held[group]
 
-    def _count(self, body: _Body) -> None:
-        more = max(0, len(body.data) - SMALL_BODY_BYTES) - body.counted_bytes
-        if not more:
-            return
-        if self._held[body.address] + more > MAX_BYTES_PER_ADDRESS or self.held_bytes + more > MAX_BYTES:
+    def _check_limits(self, group: str, more: int) -> None:
+        if more and (self._held[group] + more > MAX_BYTES_PER_ADDRESS or self.held_bytes + more > MAX_BYTES):
             message = f"Too many large requests are arriving. Try again in {RETRY_SECONDS} seconds."
             raise TooManyAttempts(message, retry_after=RETRY_SECONDS - 1)
-        self._held[body.address] += more
-        body.counted_bytes += more

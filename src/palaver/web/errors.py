@@ -165,14 +165,6 @@ def introduce_message(message: str, kind: str) -> str:
     return join_texts(" ", (kind, say("web.server_reports", "The server reports: {message}", message=message)))
 
 
-def _respond_to_error(error: PalaverError) -> JSONResponse:
-    status = get_error_status(error)
-    headers = build_retry_headers(error)
-    if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    return build_error_response(status, error.code, *describe_error(error), headers)
-
-
 class _AsciiJSONResponse(JSONResponse):
     """JSON in ASCII: a client's text may contain lone surrogates, which UTF-8 cannot encode."""
 
@@ -182,10 +174,12 @@ class _AsciiJSONResponse(JSONResponse):
 
 async def _handle_palaver_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PalaverError)  # noqa: S101
-    response = _respond_to_error(error)
-    if response.status_code >= 500:
+    status, headers = get_error_status(error), build_retry_headers(error)
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if status >= 500:
         log.warning("request_failed", extra={"code": error.code, "reason": str(error)})
-    return response
+    return build_error_response(status, error.code, *describe_error(error), headers)
 
 
 async def _handle_validation_error(_request: Request, error: Exception) -> JSONResponse:

@@ -12,6 +12,7 @@ they know no cookies.
 from __future__ import annotations
 
 import ipaddress
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +20,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 
 from palaver.core.errors import ConfigError
+from palaver.core.fair_slots import FairSlots
 from palaver.core.texts import current_language, find_language
 from palaver.people.model import is_loopback, parse_ip_address
-from palaver.web.body_limit import BodyLimit, LargeRequests, WebhookBodies
+from palaver.web.body_limit import MAX_LARGE_REQUESTS_PER_PERSON, BodyLimit, WebhookBodies
 from palaver.web.errors import build_error_response
 
 if TYPE_CHECKING:
@@ -90,7 +92,6 @@ class HostName:
 
     @classmethod
     def from_setting(cls, text: str) -> HostName:
-        """Parse the host of `web.public_url`."""
         host = cls.parse(text)
         if host is None:
             raise ConfigError(f"web.public_url: {text!r} is not a host. Write it like https://chat.example.org.")
@@ -118,7 +119,6 @@ class TrustedProxies:
 
     @classmethod
     def from_settings(cls, entries: Sequence[str]) -> TrustedProxies:
-        """Parse `web.trusted_proxies`: addresses and networks."""
         networks = []
         for entry in entries:
             try:
@@ -162,7 +162,7 @@ def install_guard(app: FastAPI, state: WebState) -> None:
         public_host=None if state.public_host is None else HostName.from_setting(state.public_host),
         base_path=state.base_path,
     )
-    app.state.large_requests = LargeRequests()
+    app.state.large_requests = FairSlots(sys.maxsize, per_key=MAX_LARGE_REQUESTS_PER_PERSON)
     app.state.webhook_bodies = WebhookBodies()
     build_inner_stack = app.build_middleware_stack
 
@@ -276,7 +276,8 @@ def _check_origin(method: str, headers: Headers, own_origin: str) -> None:
         return
     origin = headers.get("origin")
     if origin is not None:
-        is_own = _strip_default_port(origin) == own_origin
+        default_port = DEFAULT_PORTS.get(origin.partition(":")[0])
+        is_own = origin.removesuffix(f":{default_port}") == own_origin
     elif method in _SAFE_METHODS or "cookie" not in headers:
         is_own = True  # safe methods change nothing; without a cookie the request has no one's permissions
     else:
@@ -288,12 +289,6 @@ def _check_origin(method: str, headers: Headers, own_origin: str) -> None:
             f"This request came from another site, not from {own_origin}. If Palaver is behind an HTTPS proxy, list"
             " the proxy in web.trusted_proxies.",
         )
-
-
-def _strip_default_port(origin: str) -> str:
-    """Remove the port from an origin if it is the default port of its scheme."""
-    scheme = origin.partition(":")[0]
-    return origin.removesuffix(f":{DEFAULT_PORTS.get(scheme)}")
 
 
 def _add_security_headers(send: Send, *, secure: bool) -> Send:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from enum import Enum, auto
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -39,13 +39,6 @@ _TIMED_OUT: Final = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 47\r\n"
     b"Connection: close\r\n\r\nThe request did not arrive completely in time.\n"
 )
-
-
-class Connection(Protocol):
-    """A connection as the registry sees it."""
-
-    def give_up(self) -> None:
-        """Close the connection now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +73,11 @@ class Connections:
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._refused_at: float | None = None
-        self._addresses: dict[Connection, str] = {}
-        self._by_address: defaultdict[str, set[Connection]] = defaultdict(set)
+        self._addresses: dict[HttpProtocol, str] = {}
+        self._by_address: defaultdict[str, set[HttpProtocol]] = defaultdict(set)
         # Those that the server waits for, longest first.
-        self._waiting: dict[Connection, None] = {}
-        self._waiting_by_address: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
+        self._waiting: dict[HttpProtocol, None] = {}
+        self._waiting_by_address: defaultdict[str, dict[HttpProtocol, None]] = defaultdict(dict)
 
     def __len__(self) -> int:
         return len(self._addresses)
@@ -107,11 +100,11 @@ class Connections:
         """Close the connection that the server has been waiting for longest; return False if it waits for none."""
         return self._give_up_first(self._waiting)
 
-    def add(self, connection: Connection, address: str) -> None:
+    def add(self, connection: HttpProtocol, address: str) -> None:
         self._addresses[connection] = address
         self._by_address[address].add(connection)
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: HttpProtocol) -> None:
         """Forget a connection; do nothing if it was removed before."""
         address = self._addresses.pop(connection, None)
         if address is None:
@@ -121,7 +114,7 @@ class Connections:
         if not self._by_address[address]:
             del self._by_address[address]
 
-    def mark_waiting(self, connection: Connection) -> None:
+    def mark_waiting(self, connection: HttpProtocol) -> None:
         """Note that the server waits for this connection's client, from now on."""
         address = self._addresses.get(connection)
         if address is not None:
@@ -129,7 +122,7 @@ class Connections:
             self._waiting[connection] = None
             self._waiting_by_address[address][connection] = None
 
-    def mark_busy(self, connection: Connection, address: str) -> None:
+    def mark_busy(self, connection: HttpProtocol, address: str) -> None:
         """Note that the server works on a request of this connection."""
         if connection in self._waiting:
             del self._waiting[connection]
@@ -137,7 +130,7 @@ class Connections:
             if not self._waiting_by_address[address]:
                 del self._waiting_by_address[address]
 
-    def _give_up_first(self, waiting: dict[Connection, None]) -> bool:
+    def _give_up_first(self, waiting: dict[HttpProtocol, None]) -> bool:
         connection = next(iter(waiting), None)
         if connection is None:
             return False
@@ -206,7 +199,8 @@ class HttpProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         self._has_unanswered_data = True
         self._received_bytes += len(data)
-        self._update_date_header()
+        # The `Date` of responses is current without a timer that wakes an idle server.
+        self.server_state.default_headers = _build_date_headers(int(time.time()))
         super().data_received(data)
         self._update_phase()
 
@@ -303,7 +297,3 @@ class HttpProtocol(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _update_date_header(self) -> None:
-        """Keep the `Date` of responses current, without a timer that wakes an idle server."""
-        self.server_state.default_headers = _build_date_headers(int(time.time()))

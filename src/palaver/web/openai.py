@@ -45,7 +45,7 @@ from palaver.web.routes.live import EventStream
 from palaver.web.state import MAX_KEY_CHARS, State, WebState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncGenerator, Callable, Coroutine
 
     from palaver.people.model import SignedInPerson
 
@@ -72,9 +72,6 @@ class OpenAIModelList(TypedDict):
 
     object: Literal["list"]
     data: list[OpenAIModel]
-
-
-# ---- requests ---------------------------------------------------------------------------------------------
 
 
 class _OpenAIRequest(BaseModel):
@@ -111,9 +108,6 @@ class ChatCompletionRequest(_OpenAIRequest):
         None, description="Your own name for a conversation. Requests with the same name continue it."
     )
     metadata: dict[str, Any] | None = Field(None, description="`session_id`: the id of a conversation to continue.")
-
-
-# ---- answers ---------------------------------------------------------------------------------------------
 
 
 class AnswerMessage(TypedDict):
@@ -153,9 +147,6 @@ class ChatCompletion(TypedDict):
     choices: list[Choice]
     usage: CompletionUsage
     metadata: Annotated[dict[str, str], Doc("`session_id`: the id of the conversation.")]
-
-
-# ---- errors ----------------------------------------------------------------------------------------------
 
 
 class ErrorDetail(BaseModel):
@@ -202,9 +193,9 @@ class OpenAIRoute(ApiRoute):
             except RequestValidationError as error:
                 first = error.errors()[0]
                 param = ".".join(str(step) for step in first["loc"][1:])
-                return _build_error_response(400, f"{param}: {first['msg']}", param=param or None)
+                return JSONResponse(build_error_body(400, f"{param}: {first['msg']}", param=param or None), 400)
             except HTTPException as error:
-                return _build_error_response(error.status_code, str(error.detail))
+                return JSONResponse(build_error_body(error.status_code, str(error.detail)), error.status_code)
             except PalaverError as error:
                 return _respond_to_error(error)
 
@@ -232,24 +223,11 @@ def _respond_to_error(error: PalaverError) -> JSONResponse:
     if isinstance(error, AnswerFailed):
         headers["x-should-retry"] = "false"  # the message is stored; a retry would ask the same question twice
     message, _ = errors.describe_error(error)
-    return _build_error_response(status, message, code=_ERROR_CODES.get(status) or error.code, headers=headers)
-
-
-def _build_error_response(
-    status: int,
-    message: str,
-    *,
-    code: str | None = None,
-    param: str | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> JSONResponse:
-    return JSONResponse(build_error_body(status, message, code=code, param=param), status, dict(headers or {}))
+    body = build_error_body(status, message, code=_ERROR_CODES.get(status) or error.code)
+    return JSONResponse(body, status, headers)
 
 
 router = make_router("openai", "/v1", route_class=OpenAIRoute, responses=ERROR_RESPONSES)
-
-
-# ---- models ----------------------------------------------------------------------------------------------
 
 
 @router.get("/models", dependencies=[require_scope("chat")])
@@ -276,9 +254,6 @@ def _build_model(name: str) -> OpenAIModel:
 def _list_model_names(state: WebState, caller: SignedInPerson) -> list[str]:
     allowed = list_allowed_models(state.gateway.agent, state.gateway.rules, caller.person.role)
     return list(dict.fromkeys([DEFAULT_MODEL, *allowed]))
-
-
-# ---- requests -----------------------------------------------------------------------------------------------
 
 
 @router.post(
@@ -379,9 +354,6 @@ def _parse_image(url: str) -> bytes:
         raise InvalidInput("messages: an image is not valid base64.") from None
 
 
-# ---- answers ---------------------------------------------------------------------------------------------
-
-
 async def _stream_answer(
     completions: Completions, caller: SignedInPerson, session_id: str, receipt: Receipt
 ) -> AsyncGenerator[str | CompletionResult, None]:
@@ -403,17 +375,17 @@ def _check_succeeded(answered: CompletionResult) -> None:
 async def _encode_chunks(
     encoder: _AnswerEncoder, answer: AsyncGenerator[str | CompletionResult, None], *, with_usage: bool
 ) -> AsyncGenerator[bytes, None]:
-    yield encoder.encode_chunk({"role": "assistant", "content": ""})
+    yield encoder.encode_delta({"role": "assistant", "content": ""})
     async with contextlib.aclosing(answer):
         try:
             async for item in answer:
                 if isinstance(item, str):
-                    yield encoder.encode_chunk({"content": make_storable(item)})
+                    yield encoder.encode_delta({"content": make_storable(item)})
                     continue
                 _check_succeeded(item)
-                yield encoder.encode_chunk({}, finish_reason=_get_finish_reason(item))
+                yield encoder.encode_delta({}, finish_reason=_get_finish_reason(item))
                 if with_usage:
-                    yield encoder.encode_usage_chunk(item.usage)
+                    yield encoder.encode_usage(item.usage)
         except PalaverError as error:
             yield _encode_error(error)
     yield b"data: [DONE]\n\n"
@@ -430,13 +402,16 @@ class _AnswerEncoder:
             "metadata": {"session_id": session_id},
         }
 
-    def encode_chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return _encode_event({**self._common, "object": "chat.completion.chunk", "choices": [choice]})
+    def encode_delta(self, delta: dict[str, str], finish_reason: str | None = None) -> bytes:
+        return self._encode_chunk(
+            choices=[{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}]
+        )
 
-    def encode_usage_chunk(self, usage: TurnUsage) -> bytes:
-        common = {**self._common, "object": "chat.completion.chunk", "choices": []}
-        return _encode_event({**common, "usage": _build_usage(usage)})
+    def encode_usage(self, usage: TurnUsage) -> bytes:
+        return self._encode_chunk(choices=[], usage=_build_usage(usage))
+
+    def _encode_chunk(self, **values: object) -> bytes:
+        return _encode_event({**self._common, "object": "chat.completion.chunk", **values})
 
     def build_completion(self, answered: CompletionResult) -> ChatCompletion:
         choice: Choice = {

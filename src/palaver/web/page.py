@@ -124,9 +124,6 @@ def build_diagram_headers(document: bytes) -> dict[str, str]:
     return {"Content-Security-Policy": "; ".join(policy), "X-Frame-Options": "SAMEORIGIN"}
 
 
-# ---- the OpenAPI document -------------------------------------------------------------------------------------
-
-
 def install_openapi(app: FastAPI) -> None:
     """Generate the document once, on the first request for it. The schemas and texts of a route are defined with it."""
 

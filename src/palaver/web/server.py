@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -87,8 +88,6 @@ class _EmbeddedServer(uvicorn.Server):
                 task.cancel()
         await self.lifespan.shutdown()
 
-    # -- accepting -----------------------------------------------------------------------------------------
-
     def _start_accepting(self, listener: socket.socket) -> None:
         if not self.should_exit:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
@@ -122,16 +121,15 @@ class _EmbeddedServer(uvicorn.Server):
                 connection.send(_TOO_MANY_CONNECTIONS)
             return
 
-        def create_protocol() -> HttpProtocol:
-            return HttpProtocol(
-                config=self.config,
-                server_state=self.server_state,
-                app_state=self.lifespan.state,
-                connections=self._connections,
-                address=group,
-                timeouts=self._timeouts,
-            )
-
+        create_protocol = partial(
+            HttpProtocol,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            connections=self._connections,
+            address=group,
+            timeouts=self._timeouts,
+        )
         task = asyncio.create_task(_connect(connection, create_protocol))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palaver.commands.command import CommandCall, MessageCall, find_token_scopes
-from palaver.core.errors import InvalidInput
 from palaver.core.ids import parse_session_id
 from palaver.core.texts import current_language
-from palaver.inbox.registry import REGISTRY, parse_command
+from palaver.inbox.registry import REGISTRY
 from palaver.people.model import SignedInPerson, check_permission
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.inbound import Inbound, Outcome, Receipt, ReplyTo
@@ -67,15 +66,6 @@ async def submit_command(
     )
     REGISTRY.check_call_scopes(call, find_token_scopes(inbound))
     return await state.gateway.inbox.run_command(inbound, call)
-
-
-async def submit_command_text(
-    state: WebState, caller: SignedInPerson, session_id: str | None, text: str, key: str | None
-) -> Receipt:
-    call = parse_command(text)
-    if call is None:
-        raise InvalidInput("text: this isn't a command. Send messages to /api/sessions/{id}/messages")
-    return await submit_command(state, caller, session_id, call, key)
 
 
 async def run_action(

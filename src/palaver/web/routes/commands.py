@@ -8,14 +8,15 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from palaver.commands.registry import is_listed
+from palaver.core.errors import InvalidInput
 from palaver.core.wire import TypedDict, build_json
-from palaver.inbox.registry import COMMANDS
+from palaver.inbox.registry import COMMANDS, parse_command
 from palaver.sessions.view_wire import ReceiptJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
 from palaver.web.state import IdempotencyKey, RequestModel, ShortText, State
-from palaver.web.submit_message import submit_command_text
+from palaver.web.submit_message import submit_command
 from palaver.web.wire import receipt_to_json
 
 router = make_router("commands", "/api/commands", responses=error_responses(401))
@@ -58,5 +59,8 @@ async def list_commands(caller: Caller) -> CommandsJson:
 @router.post("", responses=error_responses(404))
 async def run_command(state: State, caller: Caller, command: CommandIn) -> ReceiptJson:
     """Run a command. If it can't be carried out, the outcome is `rejected` and `reply` says why."""
-    receipt = await submit_command_text(state, caller, command.session_id, command.text, command.key)
+    call = parse_command(command.text)
+    if call is None:
+        raise InvalidInput("text: this isn't a command. Send messages to /api/sessions/{id}/messages")
+    receipt = await submit_command(state, caller, command.session_id, call, command.key)
     return await asyncio.to_thread(receipt_to_json, receipt)  # an export may be long

@@ -20,18 +20,11 @@ router = make_router("webhooks", "")
 
 
 @router.api_route("/hooks/{platform}", methods=["GET", "POST"], include_in_schema=False)
-async def handle_webhook(platform: str, request: Request, state: State) -> Response:
-    """Pass a request to the account without a name."""
-    return await _handle(platform, "", request, state)
-
-
-@router.api_route("/hooks/{platform}/{account}", methods=["GET", "POST"], include_in_schema=False)
-async def handle_account_webhook(platform: str, account: str, request: Request, state: State) -> Response:
-    """Pass a request to an account with a name."""
-    return await _handle(platform, account, request, state)
-
-
-async def _handle(platform: str, account: str, request: Request, state: State) -> Response:
+@router.api_route(
+    "/hooks/{platform}/{account}", name="handle_account_webhook", methods=["GET", "POST"], include_in_schema=False
+)
+async def handle_webhook(platform: str, request: Request, state: State, account: str = "") -> Response:
+    """Pass a request to an account, or to the one without a name."""
     accounts = state.gateway.accounts
     bodies: WebhookBodies = request.app.state.webhook_bodies
     try:

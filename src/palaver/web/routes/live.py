@@ -206,9 +206,6 @@ async def _encode_stream(
                 yield encode_event(name, data, str(cursor) if has_moved else None)
 
 
-# ---- the cursor ------------------------------------------------------------------------------------------
-
-
 class _Cursor:
     """A client's position in each conversation that it follows."""
 
@@ -257,9 +254,6 @@ def _parse_follows(follow: Sequence[str], cursor: str | None) -> list[FollowRequ
         session_id, _, after = value.partition(":")
         follows[session_id] = from_cursor.get(session_id) or FollowRequest(session_id, int(after) if after else None)
     return list(follows.values())
-
-
-# ---- encoding --------------------------------------------------------------------------------------------
 
 
 _SESSION, _EVENT = TypeAdapter(ConversationJson), TypeAdapter(LogEventJson)

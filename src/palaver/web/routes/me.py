@@ -149,9 +149,6 @@ async def get_my_storage(caller: Caller, state: State) -> StorageJson:
     )
 
 
-# ---- password ----------------------------------------------------------------------------------------------
-
-
 class NewPasswordIn(RequestModel):
     """A new password."""
 
@@ -205,9 +202,6 @@ async def set_my_password(body: NewPasswordIn, caller: BrowserCaller, state: Sta
     await state.accounts.change_password(caller, body.current_password, body.new_password)
 
 
-# ---- passkeys --------------------------------------------------------------------------------------------
-
-
 @router.get("/passkeys")
 async def list_my_passkeys(caller: Caller, state: State) -> PasskeysJson:
     """List your passkeys."""
@@ -234,9 +228,6 @@ async def remove_my_passkey(passkey_id: str, caller: BrowserCaller, state: State
     await state.accounts.passkeys.remove(caller.person.id, passkey_id)
 
 
-# ---- devices ---------------------------------------------------------------------------------------------
-
-
 @router.get("/devices")
 async def list_my_devices(caller: Caller, state: State) -> DevicesJson:
     """List the browsers that are signed in to your account."""
@@ -250,9 +241,6 @@ async def list_my_devices(caller: Caller, state: State) -> DevicesJson:
 async def sign_out_device(device_id: str, caller: BrowserCaller, state: State) -> None:
     """Sign out one of your browsers. Codes and sign-in links that were created there no longer work."""
     await state.accounts.sign_out(caller.person.id, device_id)
-
-
-# ---- tokens ----------------------------------------------------------------------------------------------
 
 
 @router.get("/tokens")
@@ -273,9 +261,6 @@ async def create_token(body: NewTokenIn, caller: BrowserCaller, state: State) ->
 async def revoke_token(token_id: str, caller: BrowserCaller, state: State) -> None:
     """Revoke a token."""
     await state.accounts.revoke_token(caller.person.id, token_id)
-
-
-# ---- linked accounts ---------------------------------------------------------------------------------------
 
 
 # Linking works in a browser only: a token must not hand over a past.
@@ -357,9 +342,6 @@ async def unlink_own_account(body: OwnAccountIn, caller: BrowserCaller, state: S
 
 def _to_link_json(result: LinkResult) -> LinkJson:
     return build_json(LinkJson, result, is_linked=result.person is not None)
-
-
-# ---- notifications -----------------------------------------------------------------------------------------
 
 
 # Notifications to a browser while the page is closed: each subscription belongs to the sign-in of one browser.

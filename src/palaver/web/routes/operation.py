@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Literal
 
-from fastapi import Depends, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from palaver import __version__
 from palaver.core.engines.base import ReadinessCode, ReadinessProblem
@@ -78,22 +78,15 @@ async def check_readiness(state: State, request: Request) -> ReadinessJson | Res
     )
 
 
-async def _get_metrics(request: Request) -> Metrics:
-    metrics: Metrics = request.app.state.metrics
-    return metrics
-
-
 @router.get(
     "/metrics",
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **error_responses(401)},
 )
-async def get_metrics(_owner: OwnerCaller, metrics: Annotated[Metrics, Depends(_get_metrics)]) -> Response:
+async def get_metrics(_owner: OwnerCaller, request: Request) -> Response:
     """Get this server's metrics for Prometheus. Tokens need the scope `admin`."""
+    metrics: Metrics = request.app.state.metrics
     return Response(await metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-# ---- for the page --------------------------------------------------------------------------------------
 
 
 class LogProcessJson(TypedDict):

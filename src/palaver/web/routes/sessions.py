@@ -185,9 +185,6 @@ async def delete_session(view: CallerView, session_id: SessionId) -> None:
     await view.delete(session_id)
 
 
-# ---- reading ---------------------------------------------------------------------------------------------
-
-
 @router.get("/{session_id}/messages", responses=error_responses(404))
 async def list_messages(
     view: CallerView,
@@ -269,8 +266,6 @@ async def export_session(
     return StreamingResponse(document, media_type=document_format.media_type, headers=headers)
 
 
-# ---- commands --------------------------------------------------------------------------------------------
-
 _ACTION_ERRORS = error_responses(404, 409, 429)
 
 
@@ -319,9 +314,6 @@ async def compact_session(state: State, caller: Caller, session_id: SessionId, c
     focus = (compact.focus or "").strip() or None
     call = history_commands.compact_session.call(focus=focus)
     return await run_action(state, caller, session_id, call, compact.key)
-
-
-# ---- copies ----------------------------------------------------------------------------------------------
 
 
 @router.post("/{session_id}/fork", status_code=201, responses=error_responses(404))

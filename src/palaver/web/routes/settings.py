@@ -314,9 +314,6 @@ def _find_access(state: State, provider: str, api_key: str | None, base_url: str
     return model_providers.find_access(provider, settings.agent, settings.fixed_layers.environ, api_key, base_url)
 
 
-# -- responses ----------------------------------------------------------------------------------------------
-
-
 def _build_settings_json(live: LiveSettings, overview: SettingsOverview) -> SettingsJson:
     loaded = live.current
     return SettingsJson(
@@ -333,7 +330,7 @@ def _build_settings_json(live: LiveSettings, overview: SettingsOverview) -> Sett
             build_json(SettingProblemJson, each, key=format_path(each.path), message=each.text)
             for each in loaded.problems
         ],
-        pending_restart=_list_restarts(live),
+        pending_restart=live.list_pending_restarts(),
     )
 
 
@@ -342,9 +339,5 @@ def _to_changed_json(live: LiveSettings, result: EditResult) -> SettingsChangedJ
         version=result.loaded.state.version,
         change=result.change_no,
         changed=[format_path(path) for path in result.changed],
-        pending_restart=_list_restarts(live),
+        pending_restart=live.list_pending_restarts(),
     )
-
-
-def _list_restarts(live: LiveSettings) -> list[str]:
-    return [format_path(path) for path in live.list_pending_restarts()]
