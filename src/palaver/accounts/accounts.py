@@ -22,7 +22,7 @@ from palaver.accounts.wire import LinkedAccountJson
 from palaver.core.clock import check_timezone
 from palaver.core.engines.base import Conflict, Engine, Read, Transaction, Write
 from palaver.core.errors import LimitReached, NotFound, SignInFailed, StoreError, WrongPassword
-from palaver.core.operation import AsyncRunner, Operations, check_count, read_operation, write_operation
+from palaver.core.operation import AsyncRunner, check_count, read_operation, write_operation
 from palaver.core.text import make_storable
 from palaver.people import account_table as accounts, linked_rows, sign_in_table as passkeys, table as people
 from palaver.people.model import (
@@ -67,52 +67,6 @@ _MAX_PENDING_USES: Final = 10_000
 log = logging.getLogger(__name__)
 
 
-class AccountLinks(Operations[AsyncRunner]):
-    """Links and unlinks accounts of the person who is signed in on the page."""
-
-    def __init__(self, store: SessionStore) -> None:
-        super().__init__(AsyncRunner(store.engine))
-        self._clock = store.clock
-        self._config = store.config
-
-    @read_operation
-    def load(self, tx: Transaction, person: Person) -> tuple[list[LinkedAccountJson], PendingLinkJson | None]:
-        accounts = [
-            LinkedAccountJson(
-                platform=str(each.platform),
-                account=each.account,
-                is_linked=linked_rows.find_origin(tx, each.platform, each.account) is not None,
-            )
-            for each in people.list_chat_accounts(tx, person.id)
-        ]
-        return accounts, link_requests.find_pending(tx, build_person_source(person), person, self._clock.now())
-
-    @write_operation
-    def create_code(self, tx: Transaction, caller: SignedInPerson) -> tuple[str, datetime]:
-        """Create a code to send from another account, and return until when it works; the one before ends now, and it
-        ends with the sign-in.
-        """
-        now = self._clock.now()
-        current = people.get_person(tx, caller.person.id)
-        source = build_person_source(current)
-        code = link_requests.create_link_code(tx, current.id, source, now, issued_by=caller.credential_id)
-        return code, now + LINK_CODE_LIFETIME
-
-    @write_operation
-    def use(self, tx: Transaction, person: Person, text: str) -> LinkResult:
-        """Use a code of another account, or `confirm` or `cancel` the link that waits."""
-        current = people.get_person(tx, person.id)
-        source = build_person_source(current)
-        return pairing.use_code(tx, text, source, current, self._config, self._clock.now())
-
-    @write_operation
-    def unlink(self, tx: Transaction, person: Person, account: str) -> None:
-        """Take a chat account, `platform` or `platform:id`, out of the person. It gets back what it had."""
-        current = people.get_person(tx, person.id)
-        identity = linking.find_linked_account(tx, current.id, account)
-        linking.unlink_account(tx, current, identity, self._config, self._clock.now())
-
-
 class LastUses:
     """Stores when sign-ins and tokens were last used, behind the requests: none of them waits for it or fails with it.
 
@@ -154,7 +108,6 @@ class Accounts(SignIns):
         self._last_uses = LastUses(store.engine)
         self._passwords = Passwords()
         self.passkeys = Passkeys(store.engine, store.clock)
-        self.links = AccountLinks(store)
 
     def open_people(self, principal: Principal) -> People[AsyncRunner]:
         """Open the administration of people; refused to anyone but an owner."""
@@ -328,6 +281,45 @@ class Accounts(SignIns):
     def sign_out_everywhere(self, tx: Transaction, person_id: PersonId) -> None:
         """Sign a person out on every device. Their API tokens stay valid; `revoke_token` ends one."""
         accounts.sign_out_everywhere(tx, person_id)
+
+    # -- linked accounts -----------------------------------------------------------------------------------
+
+    @read_operation
+    def load_links(self, tx: Transaction, person: Person) -> tuple[list[LinkedAccountJson], PendingLinkJson | None]:
+        chat_accounts = [
+            LinkedAccountJson(
+                platform=str(each.platform),
+                account=each.account,
+                is_linked=linked_rows.find_origin(tx, each.platform, each.account) is not None,
+            )
+            for each in people.list_chat_accounts(tx, person.id)
+        ]
+        return chat_accounts, link_requests.find_pending(tx, build_person_source(person), person, self._clock.now())
+
+    @write_operation
+    def create_link_code(self, tx: Transaction, caller: SignedInPerson) -> tuple[str, datetime]:
+        """Create a code to send from another account, and return until when it works; the one before ends now, and it
+        ends with the sign-in.
+        """
+        now = self._clock.now()
+        current = people.get_person(tx, caller.person.id)
+        source = build_person_source(current)
+        code = link_requests.create_link_code(tx, current.id, source, now, issued_by=caller.credential_id)
+        return code, now + LINK_CODE_LIFETIME
+
+    @write_operation
+    def use_link_code(self, tx: Transaction, person: Person, text: str) -> LinkResult:
+        """Use a code of another account, or `confirm` or `cancel` the link that waits."""
+        current = people.get_person(tx, person.id)
+        source = build_person_source(current)
+        return pairing.use_code(tx, text, source, current, self._store.config, self._clock.now())
+
+    @write_operation
+    def unlink_account(self, tx: Transaction, person: Person, account: str) -> None:
+        """Take a chat account, `platform` or `platform:id`, out of the person. It gets back what it had."""
+        current = people.get_person(tx, person.id)
+        identity = linking.find_linked_account(tx, current.id, account)
+        linking.unlink_account(tx, current, identity, self._store.config, self._clock.now())
 
     # -- tokens --------------------------------------------------------------------------------------------
 

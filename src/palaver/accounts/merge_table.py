@@ -39,14 +39,11 @@ _PERSON_STATEMENTS = (
 
 def can_sign_in(tx: Transaction, person_id: PersonId) -> bool:
     """Return whether a person can sign in, or is the one at the terminal: such a person is never linked to another."""
-    return (
-        tx.fetch_one(
-            "SELECT 1 FROM account WHERE person_id = $1 UNION ALL SELECT 1 FROM identity WHERE person_id = $1"
-            f" AND platform = '{Platform.LOCAL}' LIMIT 1",
-            person_id,
-        )
-        is not None
+    sql = (
+        "SELECT 1 FROM account WHERE person_id = $1 UNION ALL SELECT 1 FROM identity WHERE person_id = $1"
+        f" AND platform = '{Platform.LOCAL}' LIMIT 1"
     )
+    return tx.fetch_one(sql, person_id) is not None
 
 
 def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) -> None:
@@ -269,14 +266,11 @@ def _return_memberships(tx: Transaction, group: Sequence[PersonId], from_id: Per
     to_id, without = group[0], build_placeholders(len(group), first=4)
     for key in {key for each in group for key in linked_rows.list_keys(tx, each, MEMBERSHIP_MARK)}:
         people.join_audience(tx, int(key), to_id, now)
-        is_kept = tx.fetch_one(
+        sql = (
             "SELECT 1 FROM linked_row m JOIN person p ON p.id = m.person_id WHERE m.table_name = $1 AND m.row_key = $2"
-            f" AND (p.id = $3 OR p.merged_into = $3) AND p.id NOT IN ({without}) LIMIT 1",
-            MEMBERSHIP_MARK,
-            key,
-            from_id,
-            *group,
+            f" AND (p.id = $3 OR p.merged_into = $3) AND p.id NOT IN ({without}) LIMIT 1"
         )
+        is_kept = tx.fetch_one(sql, MEMBERSHIP_MARK, key, from_id, *group)
         if is_kept is None:
             tx.execute("DELETE FROM audience_member WHERE person_id = $1 AND audience_no = $2", from_id, int(key))
 

@@ -158,12 +158,10 @@ class People(Operations[R]):
 
     def _change_role(self, tx: Transaction, member: Member, role: Role) -> None:
         if member.uses_terminal:
-            raise NotAllowed(
-                say(
-                    "accounts.terminal_person_is_owner",
-                    "The person at the terminal of this gateway is always an owner.",
-                )
+            message = say(
+                "accounts.terminal_person_is_owner", "The person at the terminal of this gateway is always an owner."
             )
+            raise NotAllowed(message)
         people.set_role(tx, member.person.id, role)
         if role is Role.GUEST:
             _revoke_access(tx, member.person.id, self._principal.person_id, self._now())

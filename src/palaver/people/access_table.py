@@ -31,15 +31,12 @@ def grant(tx: Transaction, source: SessionSource, person_id: PersonId | None, gr
     """Let one guest, or everybody, talk to the agent in the chat of this source; False if it was so before."""
     if is_granted(tx, source, person_id):
         return False
-    tx.execute(
+    sql = (
         "INSERT INTO chat_access (platform, account, chat_id, person_id, granted_by, granted_at)"
         " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (platform, account, chat_id) DO UPDATE SET"
-        " person_id = excluded.person_id, granted_by = excluded.granted_by, granted_at = excluded.granted_at",
-        *_get_key(source),
-        person_id,
-        granted_by,
-        now,
+        " person_id = excluded.person_id, granted_by = excluded.granted_by, granted_at = excluded.granted_at"
     )
+    tx.execute(sql, *_get_key(source), person_id, granted_by, now)
     return True
 
 
@@ -73,15 +70,12 @@ _START = """CASE WHEN message_rate.busy_until > CAST($2 AS BIGINT)
 def count_message(tx: Transaction, person_id: PersonId, per_minute: int, now: int) -> float:
     """Count a message and return 0; if it is too many, count nothing and return the seconds to wait."""
     interval = MICROS_PER_MINUTE // per_minute
-    counted = tx.execute(
+    sql = (
         "INSERT INTO message_rate (person_id, busy_until) VALUES ($1, CAST($2 AS BIGINT) + CAST($3 AS BIGINT))"
         f" ON CONFLICT (person_id) DO UPDATE SET busy_until = {_START} + CAST($3 AS BIGINT)"
-        f" WHERE {_START} + CAST($3 AS BIGINT) <= CAST($2 AS BIGINT) + CAST($4 AS BIGINT)",
-        person_id,
-        now,
-        interval,
-        per_minute * interval,
+        f" WHERE {_START} + CAST($3 AS BIGINT) <= CAST($2 AS BIGINT) + CAST($4 AS BIGINT)"
     )
+    counted = tx.execute(sql, person_id, now, interval, per_minute * interval)
     return 0.0 if counted else compute_wait(tx, person_id, per_minute, now)
 
 
@@ -214,16 +208,12 @@ def save(tx: Transaction, source: SessionSource, main_id: str, now: int) -> None
 def save_ids(tx: Transaction, platform: str, ids: Iterable[SenderId], main_id: str, now: int) -> None:
     """Store that these are ids of one person, and that they are the present ones."""
     for each in ids:
-        tx.execute(
+        sql = (
             "INSERT INTO sender_id (platform, id, main_id, is_lasting, seen_at) VALUES ($1, $2, $3, $4, $5)"
             " ON CONFLICT (platform, id) DO UPDATE SET main_id = excluded.main_id, is_lasting = excluded.is_lasting,"
-            " seen_at = excluded.seen_at",
-            str(platform),
-            each.id,
-            main_id,
-            int(each.is_lasting),
-            now,
+            " seen_at = excluded.seen_at"
         )
+        tx.execute(sql, str(platform), each.id, main_id, int(each.is_lasting), now)
 
 
 def remove(tx: Transaction, platform: str, text: str) -> None:

@@ -114,19 +114,13 @@ def find_password_hash(tx: Transaction, person_id: PersonId) -> str | None:
 
 def set_password(tx: Transaction, person_id: PersonId, new_hash: str, *, expected_hash: str | None) -> bool:
     """Replace a person's password; return False if the current hash is not the expected one."""
-    return bool(
-        tx.execute(
-            "UPDATE account SET password_hash = $2 WHERE person_id = $1 AND COALESCE(password_hash, '') = $3",
-            person_id,
-            new_hash,
-            expected_hash or "",
-        )
-    )
+    sql = "UPDATE account SET password_hash = $2 WHERE person_id = $1 AND COALESCE(password_hash, '') = $3"
+    return bool(tx.execute(sql, person_id, new_hash, expected_hash or ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountProgress:
-    """How far a person has set up their account and the server."""
+    """The progress of a person in setting up their account and the server."""
 
     sign_in_methods: SignInMethods
     needs_welcome: bool  # they have no password and no passkey, and have not skipped choosing one

@@ -106,10 +106,8 @@ class ErasedPerson:
 def check_typed_name(typed: str, name: str) -> None:
     """Raise InvalidInput unless the name that was typed to confirm is the person's."""
     if typed.strip().casefold() != name.strip().casefold():
-        raise InvalidInput(
-            say("people.name_not_confirmed", "name: type the person's name, {name}, to confirm.", name=repr(name)),
-            key="name",
-        )
+        message = say("people.name_not_confirmed", "name: type the person's name, {name}, to confirm.", name=repr(name))
+        raise InvalidInput(message, key="name")
 
 
 _COLUMNS = "id, facts, step, position, session_no, session_seq, counts"

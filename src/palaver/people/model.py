@@ -106,12 +106,10 @@ def check_action_allowed(principal: Principal, action: Action, *, shared: bool) 
     """Raise OwnerRequired unless this principal may do this with a conversation that they see."""
     if principal.role is Role.OWNER or not shared or action in _ALLOWED_IN_SHARED:
         return
-    raise OwnerRequired(
-        say(
-            "role.shared_action", "Only an owner can {action} a conversation that several people share.", action=action
-        ),
-        action=action,
+    message = say(
+        "role.shared_action", "Only an owner can {action} a conversation that several people share.", action=action
     )
+    raise OwnerRequired(message, action=action)
 
 
 def check_is_owner(principal: Principal, problem: str = "") -> None:
@@ -460,18 +458,12 @@ def check_permission(
     if can_use_command(principal.role, command, guest_commands):
         return
     if principal.role is Role.MEMBER:
-        raise OwnerRequired(
-            say(
-                "role.owner_command",
-                "Only an owner can use /{command}. Use /help to see your commands.",
-                command=command,
-            ),
-            command=command,
+        message = say(
+            "role.owner_command", "Only an owner can use /{command}. Use /help to see your commands.", command=command
         )
-    raise NotAllowed(
-        say("role.guest_command", "Guests can't use /{command}. Use /help to see your commands.", command=command),
-        command=command,
-    )
+        raise OwnerRequired(message, command=command)
+    message = say("role.guest_command", "Guests can't use /{command}. Use /help to see your commands.", command=command)
+    raise NotAllowed(message, command=command)
 
 
 def find_guest_command_problem(guest_commands: Collection[str], known: Collection[str]) -> str | None:

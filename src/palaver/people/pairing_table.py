@@ -215,15 +215,11 @@ def claim_link_code(tx: Transaction, code: LinkCode, claim: LinkClaim, expires_a
     delete_links_of_account(tx, claim.account)
     if claim.person_id is not None:
         delete_links_of_person(tx, claim.person_id)
-    tx.execute(
+    sql = (
         "UPDATE link_code SET claim_source = $2, claim_platform = $3, claim_account = $4, claim_person_id = $5,"
-        " expires_at = $6, is_confirmed = 0, is_claim_confirmed = 0 WHERE person_id = $1",
-        code.person_id,
-        encode_source(claim.source),
-        *claim.account,
-        claim.person_id,
-        expires_at,
+        " expires_at = $6, is_confirmed = 0, is_claim_confirmed = 0 WHERE person_id = $1"
     )
+    tx.execute(sql, code.person_id, encode_source(claim.source), *claim.account, claim.person_id, expires_at)
     return replace(code, claim=claim, expires_at=expires_at, is_confirmed=False)
 
 

@@ -98,15 +98,8 @@ def find_by_credential(tx: Transaction, credential_id: str) -> StoredPasskey | N
 
 def record_use(tx: Transaction, passkey_id: str, *, count_before: int, count: int, now: int) -> bool:
     """Store the new signature count; return False if another request used the passkey meanwhile, or it is deleted."""
-    return bool(
-        tx.execute(
-            "UPDATE passkey SET sign_count = $3, last_used_at = $4 WHERE id = $1 AND sign_count = $2",
-            passkey_id,
-            count_before,
-            count,
-            now,
-        )
-    )
+    sql = "UPDATE passkey SET sign_count = $3, last_used_at = $4 WHERE id = $1 AND sign_count = $2"
+    return bool(tx.execute(sql, passkey_id, count_before, count, now))
 
 
 def list_passkeys(tx: Transaction, person_id: PersonId) -> Sequence[Passkey]:

@@ -109,13 +109,10 @@ def find_or_add_by_source(tx: Transaction, source: SessionSource, now: int) -> P
 
 def add_identity(tx: Transaction, account: tuple[str, str], person_id: PersonId, now: int) -> None:
     """Let an account, (platform, account), belong to a person; raises Conflict if it already belongs to one."""
-    added = tx.execute(
-        "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
-        " ON CONFLICT DO NOTHING",
-        *account,
-        person_id,
-        now,
+    sql = (
+        "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
     )
+    added = tx.execute(sql, *account, person_id, now)
     if not added:  # another process was faster
         raise Conflict
 
@@ -164,14 +161,8 @@ def list_chat_accounts(tx: Transaction, person_id: PersonId) -> list[Identity]:
 def remove_identity(tx: Transaction, person_id: PersonId, identity: Identity) -> bool:
     """Take an account away from a person; False if it is not theirs."""
     linked_rows.remove_account(tx, str(identity.platform), identity.account)
-    return bool(
-        tx.execute(
-            "DELETE FROM identity WHERE platform = $1 AND account = $2 AND person_id = $3",
-            str(identity.platform),
-            identity.account,
-            person_id,
-        )
-    )
+    sql = "DELETE FROM identity WHERE platform = $1 AND account = $2 AND person_id = $3"
+    return bool(tx.execute(sql, str(identity.platform), identity.account, person_id))
 
 
 def add_person(tx: Transaction, name: str, role: Role, now: int) -> PersonRow:
@@ -239,12 +230,8 @@ def create_audience(tx: Transaction, now: int) -> int:
 
 def join_audience(tx: Transaction, audience_no: int, person_id: PersonId, now: int) -> None:
     """Let a person see the sessions of an audience."""
-    tx.execute(
-        "INSERT INTO audience_member (person_id, audience_no, joined_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-        person_id,
-        audience_no,
-        now,
-    )
+    sql = "INSERT INTO audience_member (person_id, audience_no, joined_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+    tx.execute(sql, person_id, audience_no, now)
 
 
 def list_audiences(tx: Transaction, person_id: PersonId) -> list[int]:
@@ -297,14 +284,11 @@ def list_people(tx: Transaction, role: Role | None, limit: int, cursor: str | No
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise InvalidInput(f"limit: {limit} is not allowed (1 to {MAX_PAGE_SIZE})")
     created_at, person_id = _parse_cursor(cursor)
-    rows = tx.fetch_all(
+    sql = (
         f"{_SELECT_MEMBER} WHERE {_IS_KNOWN} AND (p.created_at, p.id) < ($1, $2) AND ($3 = '' OR p.role = $3)"
-        " ORDER BY p.created_at DESC, p.id DESC LIMIT $4",
-        created_at,
-        person_id,
-        role.value if role else "",
-        limit,
+        " ORDER BY p.created_at DESC, p.id DESC LIMIT $4"
     )
+    rows = tx.fetch_all(sql, created_at, person_id, role.value if role else "", limit)
     members = [_make_member(tx, row) for row in rows]
     last = members[-1].person if len(rows) == limit else None
     return Page(members, None if last is None else f"{to_micros(last.created_at)}.{last.id}")

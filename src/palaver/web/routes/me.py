@@ -1,6 +1,7 @@
 """The signed-in person's own account: name, time zone, credentials, chat accounts, notifications, and their data.
 
-Everything that leads to a new way to sign in works in a browser only, so that a stolen token cannot create another.
+Everything that leads to a new way to sign in works in a browser only, so that a stolen token cannot create another. So
+does linking: a token must not hand over a past.
 """
 
 from __future__ import annotations
@@ -263,9 +264,6 @@ async def revoke_token(token_id: str, caller: BrowserCaller, state: State) -> No
     await state.accounts.revoke_token(caller.person.id, token_id)
 
 
-# Linking works in a browser only: a token must not hand over a past.
-
-
 class LinksJson(TypedDict):
     """Your chat accounts, and the link that waits for you."""
 
@@ -311,33 +309,33 @@ class OwnAccountIn(RequestModel):
 @router.get("/links")
 async def list_links(caller: BrowserCaller, state: State) -> LinksJson:
     """List your chat accounts, and the link that waits for your confirmation."""
-    accounts, pending = await state.accounts.links.load(caller.person)
+    accounts, pending = await state.accounts.load_links(caller.person)
     return build_json(LinksJson, None, accounts=accounts, pending=pending)
 
 
 @router.post("/links/code", status_code=201)
 async def create_link_code(caller: BrowserCaller, state: State) -> LinkCodeJson:
     """Create a code, valid for 15 minutes. The one before no longer works."""
-    code, expires_at = await state.accounts.links.create_code(caller)
+    code, expires_at = await state.accounts.create_link_code(caller)
     return build_json(LinkCodeJson, None, code=code, expires_at=expires_at)
 
 
 @router.post("/links")
 async def use_link_code(body: LinkCodeIn, caller: BrowserCaller, state: State) -> LinkJson:
     """Ask to be linked with the code of your other account. Nothing is shared until both sides have confirmed."""
-    return _to_link_json(await state.accounts.links.use(caller.person, body.code))
+    return _to_link_json(await state.accounts.use_link_code(caller.person, body.code))
 
 
 @router.post("/links/answer")
 async def answer_link(body: LinkAnswerIn, caller: BrowserCaller, state: State) -> LinkJson:
     """Confirm or cancel the link that waits. When both sides have confirmed, the accounts are linked."""
-    return _to_link_json(await state.accounts.links.use(caller.person, body.answer))
+    return _to_link_json(await state.accounts.use_link_code(caller.person, body.answer))
 
 
 @router.post("/links/unlink", status_code=204, responses=error_responses(404))
 async def unlink_own_account(body: OwnAccountIn, caller: BrowserCaller, state: State) -> None:
     """Separate one of your chat accounts. It gets back what it had before the link; what is new since then stays."""
-    await state.accounts.links.unlink(caller.person, f"{body.platform}:{body.account}")
+    await state.accounts.unlink_account(caller.person, f"{body.platform}:{body.account}")
 
 
 def _to_link_json(result: LinkResult) -> LinkJson:
