@@ -215,15 +215,13 @@ def parse_amount(text: str) -> tuple[BudgetUnit | None, int | None]:
         return BudgetUnit.USD, parse_dollars((match[1] or match[2]).replace(",", ""))
     match = _TOKENS.fullmatch(words)
     if match is None or not (match[2] or words.endswith(("token", "tokens", "tok"))):
-        raise InvalidInput(
-            say(
-                "budget.not_amount",
-                "“{amount}” is not an amount. Examples: {examples}.",
-                amount=text[:40],
-                examples=AMOUNT_EXAMPLES,
-            ),
+        message = say(
+            "budget.not_amount",
+            "“{amount}” is not an amount. Examples: {examples}.",
             amount=text[:40],
+            examples=AMOUNT_EXAMPLES,
         )
+        raise InvalidInput(message, amount=text[:40])
     tokens = Decimal(match[1].replace(",", "")) * _SUFFIX_FACTORS[match[2] or ""]
     if tokens != int(tokens):
         raise InvalidInput(
@@ -237,32 +235,27 @@ def parse_dollars(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?", text)
     decimals = (match[2] or "").rstrip("0") if match else ""
     if match is None or len(decimals) > MAX_DOLLAR_DECIMALS or int(match[1]) > MAX_DOLLARS:
-        raise InvalidInput(
-            say(
-                "budget.not_dollars",
-                "“{amount}” is not allowed (dollars from 0 to {maximum}, with at most {decimals} decimals, such as"
-                " 0.25)",
-                amount=text[:40],
-                maximum=MAX_DOLLARS,
-                decimals=MAX_DOLLAR_DECIMALS,
-            ),
+        message = say(
+            "budget.not_dollars",
+            "“{amount}” is not allowed (dollars from 0 to {maximum}, with at most {decimals} decimals, such as 0.25)",
             amount=text[:40],
+            maximum=MAX_DOLLARS,
+            decimals=MAX_DOLLAR_DECIMALS,
         )
+        raise InvalidInput(message, amount=text[:40])
     return int(match[1]) * NANOS_PER_DOLLAR + int(decimals.ljust(9, "0"))
 
 
 def check_tokens(tokens: int) -> int:
     """Return a number of tokens; raises `InvalidInput` if it is too large for a limit."""
     if not 0 <= tokens <= MAX_LIMIT_TOKENS:
-        raise InvalidInput(
-            say(
-                "budget.not_tokens",
-                "{tokens} is not allowed (0 to {maximum} tokens)",
-                tokens=tokens,
-                maximum=MAX_LIMIT_TOKENS,
-            ),
-            amount=str(tokens),
+        message = say(
+            "budget.not_tokens",
+            "{tokens} is not allowed (0 to {maximum} tokens)",
+            tokens=tokens,
+            maximum=MAX_LIMIT_TOKENS,
         )
+        raise InvalidInput(message, amount=str(tokens))
     return tokens
 
 

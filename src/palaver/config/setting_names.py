@@ -1,4 +1,4 @@
-"""What settings and their values are called where people read them: by a part of a key, wherever it occurs."""
+"""Names of settings and their values, for people: by a part of a key, wherever it occurs."""
 
 from __future__ import annotations
 

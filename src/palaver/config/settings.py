@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from palaver.config.agent_rules import (
     DEFAULT_MESSAGES_PER_MINUTE,
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from palaver.core.source import Platform
 
 _K = TypeVar("_K")
+# Of the file, which are settings of turns as they are.
+_TURN_SECTIONS: Final = ("language", "jobs", "compaction", "memory", "push", "retention", "models_by_role")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,15 +238,9 @@ def _build_turn_rules(file: ConfigFile, timezone: str) -> TurnRules:
 
     return TurnRules(
         **vars(file.turns),
-        language=file.language,
-        jobs=file.jobs,
-        compaction=file.compaction,
-        memory=file.memory,
-        push=file.push,
+        **{name: getattr(file, name) for name in _TURN_SECTIONS},
         web=WebToolRules(fetch=file.web.fetch, search=file.web.search),
-        retention=file.retention,
         budgets=_build_budget_rules(file.budgets, timezone),
-        models_by_role=file.models_by_role,
         messages_per_minute={role: limit for role, limit in message_limits.items() if limit is not None},
         guest_commands=DEFAULT_GUEST_COMMANDS if guest_commands is None else frozenset(guest_commands),
         busy_policy_by_platform={name: each.busy_policy for name, each in platforms.items() if each.busy_policy},

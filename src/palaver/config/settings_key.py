@@ -68,15 +68,13 @@ def load_key_ring(home: Path, environ: Mapping[str, str]) -> KeyRing:
     try:
         texts = read_key_texts(home)
     except OSError as error:
-        raise ConfigError(
-            say(
-                "settings.key_file_unreadable",
-                "{file}: can't read the key of the settings ({error}).",
-                file=path,
-                error=error.strerror,
-            ),
-            file=str(path),
-        ) from error
+        message = say(
+            "settings.key_file_unreadable",
+            "{file}: can't read the key of the settings ({error}).",
+            file=path,
+            error=error.strerror,
+        )
+        raise ConfigError(message, file=str(path)) from error
     return KeyRing(_parse_keys(texts, str(path)), is_from_variable=False)
 
 

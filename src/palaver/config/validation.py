@@ -217,17 +217,14 @@ def _find_missing_servers(file: ConfigFile) -> Iterator[KeyProblem]:
             server = toolset.removeprefix("mcp:")
             if server != toolset and server not in file.mcp_servers:
                 known = ", ".join(f"mcp:{each}" for each in file.mcp_servers) or "none"
-                path = ("profiles", name, "toolsets", index)
                 suggestion = say("settings.known_names", "known: {names}", names=known)
-                yield (
-                    path,
-                    say(
-                        "settings.no_server",
-                        "there is no {server} in mcp_servers ({suggestion})",
-                        server=server,
-                        suggestion=suggestion,
-                    ),
+                text = say(
+                    "settings.no_server",
+                    "there is no {server} in mcp_servers ({suggestion})",
+                    server=server,
+                    suggestion=suggestion,
                 )
+                yield ("profiles", name, "toolsets", index), text
 
 
 def _find_missing_profiles(file: ConfigFile) -> Iterator[KeyProblem]:
@@ -235,12 +232,10 @@ def _find_missing_profiles(file: ConfigFile) -> Iterator[KeyProblem]:
     for name in file.budgets.profiles:
         if name not in file.profiles:
             suggestion = suggest_name(name, list(file.profiles) or ["none"])
-            yield (
-                ("budgets", "profiles", name),
-                say(
-                    "settings.no_profile", "there is no profile {name} ({suggestion})", name=name, suggestion=suggestion
-                ),
+            text = say(
+                "settings.no_profile", "there is no profile {name} ({suggestion})", name=name, suggestion=suggestion
             )
+            yield ("budgets", "profiles", name), text
 
 
 def format_value(path: KeyPath, value: object) -> str:

@@ -1,4 +1,4 @@
-"""Whether the agent of changed settings can be used. Loads no provider's library."""
+"""Checks whether the agent of changed settings can be used. Loads no provider's library."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ _MAX_ATTEMPTS: Final = 5  # while other processes change settings at the same ti
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsEdit:
-    """What to change. A section may be set as a whole: its keys are set. Unsetting a section unsets all its keys."""
+    """A change to make. A section may be set as a whole: its keys are set. Unsetting a section unsets all its keys."""
 
     values: Mapping[str, object] = field(default_factory=dict, repr=False)  # by key
     unset: Sequence[str] = ()
@@ -168,14 +168,10 @@ class SettingsEditor:
             if value is _UNSET or loaded.values.get(path, missing) != value or path in loaded.unreadable
         }
         if len(changes) > MAX_CHANGED_KEYS:
-            raise InvalidSettings(
-                say(
-                    "settings.too_many_changes",
-                    "At most {limit} settings can be changed at once.",
-                    limit=MAX_CHANGED_KEYS,
-                ),
-                problems=[],
+            message = say(
+                "settings.too_many_changes", "At most {limit} settings can be changed at once.", limit=MAX_CHANGED_KEYS
             )
+            raise InvalidSettings(message, problems=[])
         return changes
 
     def _validate(self, changes: Mapping[SettingPath, Any], loaded: LoadedSettings, edit: SettingsEdit) -> None:

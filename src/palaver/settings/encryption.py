@@ -56,12 +56,10 @@ def _decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
         data = base64.b64decode(str(encrypted.get("data")), validate=True)
         return json.loads(AESGCM(key.material).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], _bind(name)))
     except (InvalidTag, binascii.Error, ValueError):
-        raise DecryptionFailed(
-            say(
-                "settings.secret_changed_outside",
-                "it was changed outside of Palaver and can't be decrypted. Set it again.",
-            )
-        ) from None
+        message = say(
+            "settings.secret_changed_outside", "it was changed outside of Palaver and can't be decrypted. Set it again."
+        )
+        raise DecryptionFailed(message) from None
 
 
 def explain_missing_key(ring: KeyRing) -> str:
@@ -161,7 +159,7 @@ class ChangeItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """What was changed together, by whom and when."""
+    """Keys that a person has changed together."""
 
     number: int
     changed_at: datetime

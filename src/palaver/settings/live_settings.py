@@ -139,7 +139,7 @@ CLOSE_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountTest:
-    """How signing in went."""
+    """The outcome of signing in."""
 
     seconds: float
     name: str | None = None  # of the account on the platform
@@ -194,19 +194,15 @@ def _add_stored(live: LiveSettings, platform: str, account: str, values: Mapping
     exposed = live.find_exposed_secrets({(*prefix, name): value for name, value in values.items()})
     secrets = sorted({name for name in stored if catalog.is_secret(platform, name)} - values.keys())
     if exposed:
-        raise InvalidInput(
-            say(
-                "settings.enter_secret_again",
-                "Enter {names} again: a stored secret is not sent to another address.",
-                names=", ".join(secrets),
-            ),
-            settings=secrets,
+        message = say(
+            "settings.enter_secret_again",
+            "Enter {names} again: a stored secret is not sent to another address.",
+            names=", ".join(secrets),
         )
+        raise InvalidInput(message, settings=secrets)
     if any(catalog.is_terminal_only(platform, name) and values[name] != stored.get(name) for name in values):
-        raise InvalidInput(
-            say(
-                "settings.server_only",
-                "This setting starts a program on the server, so it can be changed only there.",
-            )
+        message = say(
+            "settings.server_only", "This setting starts a program on the server, so it can be changed only there."
         )
+        raise InvalidInput(message)
     return {**stored, **values}

@@ -1,4 +1,4 @@
-"""What the connected providers offer, as they say themselves: for people who choose a model.
+"""The models that the connected providers offer, as they say themselves: for people who choose one.
 
 A list is kept for ten minutes, and asked for once however many people wait for it. Only the provider decides what
 exists: a model that is in no list can still be chosen by its name.
@@ -36,7 +36,7 @@ class OfferedModels:
 
 
 class _Question:
-    """What a provider was asked, and until when its answer is kept."""
+    """A question to a provider; its answer is kept for a while."""
 
     def __init__(self, access: ProviderAccess) -> None:
         self.task = asyncio.create_task(_list_models(access), name=f"palaver-models-{access.name}")

@@ -88,7 +88,7 @@ PRESETS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTest:
-    """How a round trip to a model went."""
+    """The outcome of a round trip to a model."""
 
     model: str | None
     seconds: float

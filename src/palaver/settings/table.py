@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from palaver.core.clock import from_micros
-from palaver.core.engines.base import Row, Transaction, fetch_number
+from palaver.core.columns import Columns
+from palaver.core.engines.base import Transaction, fetch_number
 from palaver.settings.encryption import ChangeItem, SettingsChange
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from palaver.core.ids import PersonId
 
+_CHANGE: Final = Columns(SettingsChange, without=["items"], number="c.no", person_name="p.name")
 MAX_CHANGES: Final = 500  # of the history; older ones are deleted when a new one is made
 
 
@@ -63,15 +64,12 @@ def apply_items(tx: Transaction, items: Sequence[ChangeItem], person_id: PersonI
         if item.stored_after is None:
             tx.execute("DELETE FROM setting WHERE key = $1", item.key)
         else:
-            tx.execute(
+            sql = (
                 "INSERT INTO setting (key, value, set_by, set_at) VALUES ($1, $2, $3, $4)"
                 " ON CONFLICT (key) DO UPDATE SET value = excluded.value, set_by = excluded.set_by,"
-                " set_at = excluded.set_at",
-                item.key,
-                item.stored_after,
-                person_id,
-                now,
+                " set_at = excluded.set_at"
             )
+            tx.execute(sql, item.key, item.stored_after, person_id, now)
 
 
 def add_change(
@@ -97,13 +95,16 @@ def add_change(
 def list_changes(tx: Transaction, *, before: int | None, limit: int) -> list[SettingsChange]:
     """Return the newest changes, or those before a number, newest first."""
     rows = tx.fetch_all(
-        "SELECT c.no, c.person_id, p.name, c.origin, c.undoes, c.changed_at FROM setting_change c"
-        " LEFT JOIN person p ON p.id = c.person_id"
+        f"SELECT {_CHANGE.format_select('c')} FROM setting_change c LEFT JOIN person p ON p.id = c.person_id"
         " WHERE c.no < $1 ORDER BY c.no DESC LIMIT $2",
         2**62 if before is None else before,
         limit,
     )
-    return [_to_change(tx, row) for row in rows]
+    select_items = "SELECT key, before, after FROM setting_change_item WHERE change_no = $1 ORDER BY key"
+    return [
+        _CHANGE.decode(row, items=tuple(ChangeItem(*item) for item in tx.fetch_all(select_items, row[0])))
+        for row in rows
+    ]
 
 
 def find_change(tx: Transaction, number: int) -> SettingsChange | None:
@@ -126,18 +127,4 @@ def replace_items(tx: Transaction, items: Sequence[tuple[int, ChangeItem]]) -> N
     tx.execute_many(
         "UPDATE setting_change_item SET before = $1, after = $2 WHERE change_no = $3 AND key = $4",
         [(item.stored_before, item.stored_after, no, item.key) for no, item in items],
-    )
-
-
-def _to_change(tx: Transaction, row: Row) -> SettingsChange:
-    no, person_id, name, origin, undoes, changed_at = row
-    items = tx.fetch_all("SELECT key, before, after FROM setting_change_item WHERE change_no = $1 ORDER BY key", no)
-    return SettingsChange(
-        number=no,
-        changed_at=from_micros(changed_at),
-        person_id=person_id,
-        person_name=name,
-        origin=origin,
-        undoes=undoes,
-        items=tuple(ChangeItem(*item) for item in items),
     )

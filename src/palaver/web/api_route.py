@@ -49,7 +49,12 @@ class ApiRoute(APIRoute):
             if has_json_body:
                 body = await read_body(request)
                 check_json_values(body)
-                request = _replace_body(request, body, make_body_storable(body))
+                storable = make_body_storable(body)
+
+                async def receive() -> Message:
+                    return {"type": "http.request", "body": storable, "more_body": False}
+
+                request = request if storable is body else Request(request.scope, receive)
             return await handle(request)
 
         async def handle_authenticated(request: Request) -> Response:
@@ -90,17 +95,6 @@ def make_router(
         responses=error_responses(400, 403, 422, 500, 503) | dict(responses or {}),
         generate_unique_id_function=lambda route: route.name,  # that of its function
     )
-
-
-def _replace_body(request: Request, body: bytes, storable: bytes) -> Request:
-    """Return the request with another body, if it differs."""
-    if storable is body:
-        return request
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": storable, "more_body": False}
-
-    return Request(request.scope, receive)
 
 
 async def read_body(request: Request) -> bytes:

@@ -91,14 +91,10 @@ def require_scope(scope: str) -> Dependency:
 
 def _check_scope(caller: SignedInPerson, scope: Scope) -> None:
     if scope not in caller.scopes:
-        raise NotAllowed(
-            say(
-                "web.token_lacks_scope",
-                "This token lacks the scope {scope}. Create a token that has it.",
-                scope=scope,
-            ),
-            scope=scope.value,
+        message = say(
+            "web.token_lacks_scope", "This token lacks the scope {scope}. Create a token that has it.", scope=scope
         )
+        raise NotAllowed(message, scope=scope.value)
 
 
 async def _check_default_scope(request: Request, caller: _Authenticated) -> SignedInPerson:

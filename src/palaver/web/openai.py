@@ -13,7 +13,6 @@ import contextlib
 import json
 import secrets
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Header, Path, Request, Response
@@ -39,7 +38,7 @@ from palaver.sessions.turn import TurnState
 from palaver.sessions.usage import TurnUsage
 from palaver.web import errors
 from palaver.web.api_route import ApiRoute, make_router
-from palaver.web.auth import Caller, require_scope, wait_until_signed_out
+from palaver.web.auth import Caller, require_scope
 from palaver.web.errors import RequestRejected, describe_error
 from palaver.web.routes.live import EventStream
 from palaver.web.state import MAX_KEY_CHARS, State, WebState
@@ -290,11 +289,8 @@ async def openai_create_chat_completion(
     answer = _stream_answer(completions, caller, session_id, receipt)
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
-        stream = EventStream(
-            _encode_chunks(encoder, answer, with_usage=with_usage),
-            partial(wait_until_signed_out, state, caller),
-            signed_out_chunk=_encode_error(NotSignedIn()),
-        )
+        chunks = _encode_chunks(encoder, answer, with_usage=with_usage)
+        stream = EventStream(chunks, state, caller, signed_out_chunk=_encode_error(NotSignedIn()))
         stream.headers.update(headers)
         return stream
     async with contextlib.aclosing(answer):

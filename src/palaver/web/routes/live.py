@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import re
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from fastapi import Header, Query, Request
@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN
-from palaver.core.tasks import cancel_tasks
+from palaver.core.tasks import cancel_tasks, run_together
 from palaver.core.text import make_json_storable
 from palaver.core.texts import current_language, translate_all
 from palaver.core.wire import build_json
@@ -36,7 +36,7 @@ from palaver.web.state import State, WebState
 from palaver.web.wire import ConversationJson, LogEventJson, log_event_to_json, summary_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from starlette.types import Receive, Scope, Send
 
@@ -80,7 +80,7 @@ def encode_stream_start(cursor: str) -> bytes:
 
 
 class EventStream(Response):
-    """Sends a generator's chunks until it ends, the client disconnects, or `wait_until_signed_out` returns.
+    """Sends a generator's chunks until it ends, the client disconnects, or the caller is signed out.
 
     In that last case the client gets `signed_out_chunk` before the stream ends.
     """
@@ -90,35 +90,29 @@ class EventStream(Response):
     def __init__(
         self,
         chunks: AsyncGenerator[bytes, None],
-        wait_until_signed_out: Callable[[], Coroutine[Any, Any, None]],
-        *,
+        state: WebState,
+        caller: SignedInPerson,
         signed_out_chunk: bytes = b"",
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._chunks = chunks
-        self._wait_until_signed_out = wait_until_signed_out
+        self._state = state
+        self._caller = caller
         self._signed_out_chunk = signed_out_chunk
+        self._last_chunk = b""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with contextlib.aclosing(self._chunks):
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            sending = asyncio.create_task(self._send_chunks(send))
-            signed_out = asyncio.create_task(self._wait_until_signed_out())
-            tasks = [sending, signed_out, asyncio.create_task(_wait_for_disconnect(receive))]
-            try:
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                last_chunk = self._signed_out_chunk if signed_out.done() and not sending.done() else b""
-            finally:
-                for task in tasks:
-                    task.cancel()
-                results = await asyncio.gather(*tasks, return_exceptions=True)
-        failures = [each for each in results if isinstance(each, Exception)]
-        if failures:
-            raise failures[0]
+            await run_together(self._send_chunks(send), self._watch_sign_in(), _wait_for_disconnect(receive))
         with contextlib.suppress(TimeoutError):  # a client that does not read gets no end of the stream
             async with asyncio.timeout(1):
-                await send({"type": "http.response.body", "body": last_chunk, "more_body": False})
+                await send({"type": "http.response.body", "body": self._last_chunk, "more_body": False})
+
+    async def _watch_sign_in(self) -> None:
+        await wait_until_signed_out(self._state, self._caller)
+        self._last_chunk = self._signed_out_chunk
 
     async def _send_chunks(self, send: Send) -> None:
         next_chunk: asyncio.Task[Any] | None = None
@@ -128,6 +122,7 @@ class EventStream(Response):
                 done, _ = await asyncio.wait([next_chunk], timeout=HEARTBEAT_SECONDS)
                 chunk = next_chunk.result() if done else _HEARTBEAT_COMMENT
                 if chunk is None:
+                    self._signed_out_chunk = self._last_chunk = b""  # the stream is complete
                     return
                 if done:
                     next_chunk = None
@@ -179,7 +174,7 @@ async def open_live_stream(
     chunks = _encode_stream(
         state, caller, place, follows, include_all=include_all, is_reconnect=last_event_id is not None
     )
-    return EventStream(chunks, partial(wait_until_signed_out, state, caller))
+    return EventStream(chunks, state, caller)
 
 
 async def _encode_stream(

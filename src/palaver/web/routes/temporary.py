@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi.responses import StreamingResponse
@@ -21,7 +20,7 @@ from palaver.inbox.temporary import (
 )
 from palaver.turns.answer_end import AnswerEnded
 from palaver.web.api_route import make_router
-from palaver.web.auth import Caller, wait_until_signed_out
+from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
 from palaver.web.routes.live import EventStream, encode_event
 from palaver.web.state import RequestModel, State
@@ -79,12 +78,10 @@ async def answer_temporary_question(state: State, caller: Caller, body: Temporar
             TemporaryMessage(role=each.role, text=each.content, is_interrupted=each.interrupted)
             for each in body.messages
         ],
-        model=body.model,
-        profile=body.profile,
-        personality=body.personality,
+        **body.model_dump(exclude={"messages"}),
     )
     events = await state.gateway.temporary_chats.ask(caller.person, question)
-    return EventStream(_encode_events(events), partial(wait_until_signed_out, state, caller))
+    return EventStream(_encode_events(events), state, caller)
 
 
 async def _encode_events(events: AsyncGenerator[TemporaryEvent, None]) -> AsyncGenerator[bytes, None]:
