@@ -249,7 +249,7 @@ def make_web_state(gateway: Gateway, rules: WebRules, settings: LiveSettings) ->
     from palaver.operation.retention import Retention
     from palaver.sessions.conversations import Conversations
     from palaver.sessions.shares import Shares
-    from palaver.settings.model_catalog import ModelCatalog
+    from palaver.settings.model_providers import ModelCatalog
     from palaver.transfer.archive import PersonArchives, PersonExports
     from palaver.transfer.documents import Documents
     from palaver.transfer.personal_imports import PersonalImports

@@ -66,7 +66,7 @@ PRELOADED_MODULES = (  # what a chat, a single message and a server import while
     "palaver.push.encryption",
     "palaver.push.notifier",
     "palaver.settings.agent_check",
-    "palaver.settings.model_catalog",
+    "palaver.settings.model_providers",
     "palaver.settings.overview",
     "palaver.settings.reader",
     "palaver.sessions.shares",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from palaver.sessions.conversations import Conversations
     from palaver.sessions.shares import Shares
     from palaver.settings.live_settings import LiveSettings
-    from palaver.settings.model_catalog import ModelCatalog
+    from palaver.settings.model_providers import ModelCatalog
     from palaver.transfer.archive import PersonExports
     from palaver.transfer.documents import Documents
     from palaver.transfer.personal_imports import PersonalImports
@@ -103,6 +103,14 @@ class RequestModel(BaseModel):
     """Base class of request bodies; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ActionIn(RequestModel):
+    """An action without parameters."""
+
+    key: IdempotencyKey | None = Field(
+        None, description="Your own id for this request. Repeating it with the same key has no effect."
+    )
 
 
 def with_fields(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[type[M]], type[M]]:

@@ -15,8 +15,7 @@ from palaver.sessions.conversations import build_person_source
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, IncludeAll, require_scope
 from palaver.web.errors import error_responses
-from palaver.web.session_schemas import ActionIn
-from palaver.web.state import Moment, RequestModel, ShortText, State, WebState, with_fields
+from palaver.web.state import ActionIn, Moment, RequestModel, ShortText, State, WebState, with_fields
 
 if TYPE_CHECKING:
     from palaver.people.model import SignedInPerson

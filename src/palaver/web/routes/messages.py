@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Query
+from pydantic import Field
 
 from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.delivery.view import DeliveryOperations
 from palaver.delivery.wire import DeliveryJson
+from palaver.sessions.inbound import ReplyTo
+from palaver.sessions.turn import BusyPolicy
 from palaver.sessions.view_wire import ReceiptJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, OwnView
 from palaver.web.errors import error_responses
-from palaver.web.routes.sessions import SessionId
-from palaver.web.session_schemas import MessageIn
-from palaver.web.state import Cursor, State
+from palaver.web.routes.sessions import AttachmentIds, Content, SessionId
+from palaver.web.state import Cursor, IdempotencyKey, RequestModel, State
 from palaver.web.submit_message import submit_message
 from palaver.web.wire import receipt_to_json
 
@@ -33,6 +35,27 @@ class DeliveriesJson(TypedDict):
     next_cursor: Annotated[
         str | None, Doc("Pass this as `cursor` to get the deliveries before these; null if there are none.")
     ]
+
+
+class MessageIn(RequestModel):
+    """A message to send."""
+
+    content: Content = Field(
+        description="Text, or a list of parts: text, `{type: text, text}`, or a file you uploaded, `{type: attachment,"
+        " id}`."
+    )
+    key: IdempotencyKey = Field(
+        description="Your own id for this message. Sending it again with the same key has no effect."
+    )
+    busy_policy: BusyPolicy | None = Field(
+        None, description="What to do if the agent is still answering another message."
+    )
+    attachment_ids: AttachmentIds = Field(default_factory=list, description="Ids of uploaded files to attach.")
+    reply_to: ReplyTo = Field(
+        ReplyTo.SESSION,
+        description="`session`: the answer only appears in the conversation. `origin`: it is also sent to the chat that"
+        " the conversation comes from, if that is `reachable`.",
+    )
 
 
 @router.post("/{session_id}/messages", status_code=202, responses=error_responses(409))

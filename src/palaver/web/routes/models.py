@@ -10,7 +10,7 @@ from palaver.agent.profiles import is_model_allowed, list_allowed_models
 from palaver.agent.wire import ProfileJson, profile_to_json
 from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.people.model import Role, can_use_command
-from palaver.settings.model_catalog import list_connected
+from palaver.settings.model_providers import list_connected
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
+from pydantic import Field, StringConstraints
 
 from palaver.agent import profiles
 from palaver.agent.profiles import check_model_choice
@@ -19,28 +20,18 @@ from palaver.core.wire import Doc, TypedDict
 from palaver.inbox import check_content
 from palaver.people.model import check_permission
 from palaver.sessions.export import DocumentFormat
+from palaver.sessions.model import MAX_VERSIONS
+from palaver.sessions.turn import BusyPolicy
 from palaver.sessions.view.session_view import check_may_change_settings
 from palaver.sessions.view.transcripts import MAX_PAGE_EVENTS
 from palaver.sessions.view_wire import ReceiptJson
 from palaver.turns.commands import history as history_commands, versions as version_commands
+from palaver.turns.commands.history import MAX_FOCUS_CHARS, MAX_UNDO_TURNS
 from palaver.turns.commands.versions import stop_run
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller, CallerView, IncludeAll
 from palaver.web.errors import error_responses
-from palaver.web.session_schemas import (
-    ActionIn,
-    ChooseVersionIn,
-    CompactIn,
-    EditIn,
-    ForkIn,
-    MarkReadIn,
-    NewSessionIn,
-    RetryIn,
-    SessionChangesIn,
-    StopIn,
-    UndoIn,
-)
-from palaver.web.state import MAX_SEQ, Cursor, Moment, State
+from palaver.web.state import MAX_SEQ, ActionIn, Cursor, IdempotencyKey, Moment, RequestModel, Seq, ShortText, State
 from palaver.web.submit_message import run_action, submit_message
 from palaver.web.wire import ConversationJson, LogPageJson, page_to_json, receipt_to_json, summary_to_json
 
@@ -51,6 +42,8 @@ router = make_router("sessions", "/api/sessions", responses=error_responses(401)
 
 SessionId = Annotated[str, Path(description="The id of a conversation.", examples=["20261115_081200_1a2b3c4d"])]
 SeqQuery = Annotated[int | None, Query(ge=0, le=MAX_SEQ)]
+Content = str | list[dict[str, Any] | str]
+AttachmentIds = Annotated[list[ShortText], Field(max_length=20)]
 
 
 class ConversationsJson(TypedDict):
@@ -80,6 +73,108 @@ class ToolsetsJson(TypedDict):
     """The toolsets of a conversation."""
 
     toolsets: list[ToolsetJson]
+
+
+class NewSessionIn(RequestModel):
+    """A new conversation."""
+
+    title: ShortText | None = None
+    project: ShortText | None = Field(None, description="One of your projects, by id or name.")
+    model: ShortText | None = Field(None, description="The model to use; null for the default.")
+    profile: ShortText | None = Field(None, description="The name of the profile to use; null for the default.")
+    personality: ShortText | None = Field(None, description="The name of the personality to use.")
+    workspace: ShortText | None = Field(None, description="A folder or topic that the agent is told: one line of text.")
+    key: IdempotencyKey | None = Field(
+        None, description="Your own id for this request. Repeating it with the same key returns the same conversation."
+    )
+
+
+class SessionChangesIn(RequestModel):
+    """Changes to a conversation. Fields that you leave out stay as they are."""
+
+    title: ShortText | None = Field(None, description="Null removes the title.")
+    pinned: bool = False
+    archived: bool = False
+    project: ShortText | None = Field(
+        None, description="By id or name. Null removes the conversation from its project."
+    )
+    model: ShortText | None = Field(None, description="Null resets to the default.")
+    profile: ShortText | None = Field(None, description="Null resets to the default.")
+    personality: ShortText | None = Field(None, description="Null removes the personality.")
+    workspace: ShortText | None = Field(None, description="Null removes the workspace.")
+    busy_policy: BusyPolicy | None = Field(None, description="Null resets to the server's setting.")
+    toolsets: Annotated[dict[ShortText, bool], Field(max_length=100)] | None = Field(
+        None,
+        description="Turns toolsets on or off, by name; others stay as they are. Null turns all allowed ones on.",
+    )
+
+
+class ForkIn(RequestModel):
+    """The message to branch off at, and the title of the new conversation."""
+
+    up_to_seq: Seq | None = Field(
+        None, description="Copy everything up to the turn of this message, inclusive; null copies everything."
+    )
+    title: ShortText | None = None
+
+
+class EditIn(RequestModel):
+    """A new version of an earlier message."""
+
+    seq: Seq = Field(description="The number of the message to replace.")
+    content: Content
+    key: IdempotencyKey
+    busy_policy: BusyPolicy | None = None
+    attachment_ids: AttachmentIds = Field(
+        default_factory=list, description="Ids of files to attach: those of the earlier message or others."
+    )
+    branch: bool = Field(
+        False,
+        description="Send it in a new conversation, with a copy of everything before it. Otherwise it replaces the"
+        " message in place, and the other version is kept.",
+    )
+
+
+class StopIn(RequestModel):
+    """Options for stopping the answer."""
+
+    clear_queue: bool = Field(False, description="Also clear the queue.")
+    key: IdempotencyKey | None = None
+
+
+class UndoIn(RequestModel):
+    """The number of turns to undo."""
+
+    turns: Annotated[int, Field(ge=1, le=MAX_UNDO_TURNS)] = 1
+    key: IdempotencyKey | None = None
+
+
+class CompactIn(RequestModel):
+    """Options for the summary."""
+
+    focus: Annotated[str, StringConstraints(max_length=MAX_FOCUS_CHARS)] | None = Field(
+        None, description="What the summary should keep in particular."
+    )
+    key: IdempotencyKey | None = None
+
+
+class RetryIn(ActionIn):
+    """The answer to regenerate."""
+
+    seq: Seq | None = Field(None, description="The number of the message to ask again; null: the last one.")
+
+
+class ChooseVersionIn(ActionIn):
+    """The version to show."""
+
+    seq: Seq = Field(description="The number of the message whose versions these are.")
+    version: Annotated[int, Field(ge=1, le=MAX_VERSIONS)] = Field(description="The number of the version, from 1.")
+
+
+class MarkReadIn(RequestModel):
+    """The last event that you have read."""
+
+    seq: Seq = Field(description="The number of the last event that you have read.")
 
 
 @router.get("", responses=error_responses(404))
