@@ -84,11 +84,12 @@ class _SenderMerge:
         self._config = config
         self._now = to_micros(now)
         self._ids = list_sender_ids(source)
+        self._lasting = [each.id for each in self._ids if each.is_lasting]
 
     def merge(self) -> SessionSource:
-        if (late_id := self._find_replaced(self._ids)) is not None:
+        if (late_id := self._find_replaced()) is not None:
             return _use_main_id(self._source, self._ids, late_id)
-        main_id = self._find_person(self._ids)
+        main_id = self._find_person()
         if main_id is None:
             return _keep_all_ids(self._source, self._ids)
         if _has_new_number(self._source, self._ids, main_id):
@@ -100,7 +101,7 @@ class _SenderMerge:
 
     def move(self, new_ids: Sequence[SenderId]) -> bool:
         old_main = self._find_former_holder()
-        if old_main is None or not new_ids or self._find_replaced(self._ids) is not None:
+        if old_main is None or not new_ids or self._find_replaced() is not None:
             return False  # unknown, or it is known already
         self._save([each for each in self._ids if each.is_lasting], old_main)  # what carries one comes late
         for new_id in sorted(new_ids, key=lambda each: not each.is_lasting):
@@ -129,29 +130,25 @@ class _SenderMerge:
     def _find_former_holder(self) -> str | None:
         """Return the main id of the person who had these ids. The number alone may be another person's by now."""
         known = sender_ids.find_main_ids(self._tx, self._platform, self._ids)
-        lasting = {each.id for each in self._ids if each.is_lasting}
         for each in sorted(self._ids, key=lambda each: not each.is_lasting):
             main_id = known.get(each.id)
             if main_id is not None:
-                is_other = not each.is_lasting and lasting and self._has_other_lasting_id(main_id, lasting)
-                return None if is_other else main_id
+                return None if not each.is_lasting and self._has_other_lasting_id(main_id) else main_id
         return None
 
-    def _find_replaced(self, ids: Sequence[SenderId]) -> str | None:
+    def _find_replaced(self) -> str | None:
         """Return the main id of a person whose lasting id here is an old one: what carries it was written before."""
-        lasting = [each for each in ids if each.is_lasting]
-        return sender_ids.find_replaced(self._tx, self._platform, lasting[0].id) if lasting else None
+        return sender_ids.find_replaced(self._tx, self._platform, self._lasting[0]) if self._lasting else None
 
-    def _find_person(self, ids: Sequence[SenderId]) -> str | None:
+    def _find_person(self) -> str | None:
         """Return the main id of the person with these ids; None for one who is not stored."""
-        known = sender_ids.find_main_ids(self._tx, self._platform, ids)
-        lasting = {each.id for each in ids if each.is_lasting}
-        main_id = next((known[each] for each in lasting if each in known), None)
-        for number in (each.id for each in ids if not each.is_lasting):
+        known = sender_ids.find_main_ids(self._tx, self._platform, self._ids)
+        main_id = next((known[each] for each in self._lasting if each in known), None)
+        for number in (each.id for each in self._ids if not each.is_lasting):
             holder = known.get(number)
             if holder is None or holder == main_id:
                 continue
-            if lasting and self._has_other_lasting_id(holder, lasting):
+            if self._has_other_lasting_id(holder):
                 self._release(holder, number)
             elif main_id is None:
                 main_id = holder
@@ -159,8 +156,10 @@ class _SenderMerge:
                 self._release(holder, number)  # it was another person's before it became theirs
         return main_id
 
-    def _has_other_lasting_id(self, main_id: str, ids: set[str]) -> bool:
-        return sender_ids.find_lasting_id(self._tx, self._platform, main_id, other_than=ids) is not None
+    def _has_other_lasting_id(self, main_id: str) -> bool:
+        if not self._lasting:
+            return False
+        return sender_ids.find_lasting_id(self._tx, self._platform, main_id, other_than=self._lasting) is not None
 
     def _has_number(self, main_id: str) -> bool:
         ids = sender_ids.list_ids(self._tx, self._platform, main_id)

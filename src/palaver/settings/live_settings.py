@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from palaver.config.setting_templates import SettingPath, find_template, format_path
@@ -18,9 +17,11 @@ from palaver.core.background import PollLoop
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import say
+from palaver.core.wire import build_json
 from palaver.gateway.account_runner import describe_connection_error
 from palaver.settings import table as settings_storage
 from palaver.settings.overview import SecretPairs, SettingsOverview, find_exposed_secrets
+from palaver.settings.wire import AccountTestJson
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -137,39 +138,29 @@ PROBE_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountTest:
-    """The outcome of signing in."""
-
-    seconds: float
-    name: str | None = None  # of the account on the platform
-    warnings: tuple[str, ...] = ()
-    details: tuple[str, ...] = ()
-    is_linked: bool = True
-    error: str | None = None
-
-
 async def run_account_test(
     live: LiveSettings, platform: str, account: str, values: Mapping[str, object]
-) -> AccountTest:
+) -> AccountTestJson:
     """Build the adapter from values, and from the stored ones that are left out, and let it sign in."""
     complete = _add_stored(live, platform, account, values)
     configured = await asyncio.to_thread(live.catalog.build_account, live.current.settings, platform, account, complete)
-    started_at = time.monotonic()
-    if configured.problem is not None:
-        return AccountTest(seconds=0.0, error=configured.problem)
-    try:
-        info = await probe_account(configured)
-    except Exception as error:  # noqa: BLE001  (an SDK may raise anything; its text may have a secret, so it is not logged)
-        log.info("account_test_failed", extra={"platform": platform, "error": type(error).__name__})
-        problem = describe_connection_error(error, configured)
-        return AccountTest(seconds=round(time.monotonic() - started_at, 3), error=problem)
-    return AccountTest(
+    started_at, problem, info = time.monotonic(), configured.problem, None
+    if problem is None:
+        try:
+            info = await probe_account(configured)
+        except Exception as error:  # noqa: BLE001  (an SDK may raise anything; its text may have a secret, so it is not logged)
+            log.info("account_test_failed", extra={"platform": platform, "error": type(error).__name__})
+            problem = describe_connection_error(error, configured)
+    return build_json(
+        AccountTestJson,
+        None,
+        ok=problem is None,
         seconds=round(time.monotonic() - started_at, 3),
-        name=info.name,
-        warnings=tuple(map(configured.hide_secrets, info.warnings)),
-        details=tuple(map(configured.hide_secrets, info.details)),
-        is_linked=info.is_linked,
+        name=None if info is None else info.name,
+        is_linked=info is None or info.is_linked,
+        warnings=[] if info is None else list(map(configured.hide_secrets, info.warnings)),
+        details=[] if info is None else list(map(configured.hide_secrets, info.details)),
+        error=problem,
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.base import AgentRequest, collect_answer
@@ -20,6 +20,7 @@ from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, Con
 from palaver.core.http_url import is_http_url
 from palaver.core.logs import hide_in_logs
 from palaver.core.texts import say
+from palaver.core.wire import build_json
 from palaver.drivers.providers import (
     INSTALL_COMMAND,
     KNOWN_PROVIDERS,
@@ -31,9 +32,10 @@ from palaver.drivers.providers import (
     quote_provider,
 )
 from palaver.sessions.turn import FailureCode
+from palaver.settings.wire import OfferedModelsJson, ProviderPresetJson, ProviderTestJson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 LIST_SECONDS: Final = 15.0
 KEEP_SECONDS: Final = 600.0  # a list of models
@@ -55,23 +57,14 @@ _DEFAULT_URLS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderPreset:
-    """A provider that many people use, for a form."""
-
-    name: str
-    title: str
-    base_url: str | None = None  # that has to be set; None: known
-    needs_key: bool = True
-    key_page: str | None = None  # where to get a key
-    default_model: str | None = None
-
-
-PRESETS: Final = (
+# Providers that many people use, for a form.
+PRESETS: Final[Sequence[ProviderPresetJson]] = (
     *(
-        ProviderPreset(
+        ProviderPresetJson(
             name=name,
             title=KNOWN_PROVIDERS[name].title,
+            base_url=None,  # it is known
+            needs_key=True,
             key_page=page,
             default_model=KNOWN_PROVIDERS[name].default_model,
         )
@@ -81,26 +74,23 @@ PRESETS: Final = (
             ("google", "https://aistudio.google.com/apikey"),
         )
     ),
-    ProviderPreset(
+    ProviderPresetJson(
         name="openrouter",
         title="OpenRouter",
         base_url="https://openrouter.ai/api/v1",
+        needs_key=True,
         key_page="https://openrouter.ai/keys",
+        default_model=None,
     ),
-    ProviderPreset(name=OLLAMA, title="Ollama", base_url=KNOWN_PROVIDERS[OLLAMA].base_url, needs_key=False),
+    ProviderPresetJson(
+        name=OLLAMA,
+        title="Ollama",
+        base_url=KNOWN_PROVIDERS[OLLAMA].base_url,
+        needs_key=False,
+        key_page=None,
+        default_model=None,
+    ),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderTest:
-    """The outcome of a round trip to a model."""
-
-    model: str | None
-    seconds: float
-    reply: str | None = None
-    error: str | None = None  # in words
-    detail: str | None = None  # what the provider itself said
-    facts: Mapping[str, object] = field(default_factory=dict)  # of the error: its code, and what it mentions
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +165,7 @@ async def list_models(access: ProviderAccess) -> list[str]:
     return sorted(names, key=lambda name: (not _can_chat(name), name))[:MAX_MODELS]
 
 
-async def run_test(access: ProviderAccess, model: str | None) -> ProviderTest:
+async def run_test(access: ProviderAccess, model: str | None) -> ProviderTestJson:
     """Let a model answer one short question; without a model, the usual one of the provider or its first."""
     started_at = time.monotonic()
     known = KNOWN_PROVIDERS.get(access.name)
@@ -193,12 +183,16 @@ async def run_test(access: ProviderAccess, model: str | None) -> ProviderTest:
     except (AgentError, ConfigError, InvalidInput) as caught:
         error = caught
     facts = {} if error is None else {"code": error.code, **error.facts}
-    return ProviderTest(
+    detail = facts.pop("detail", None)
+    return build_json(
+        ProviderTestJson,
+        None,
+        ok=error is None,
         model=name,
         seconds=round(time.monotonic() - started_at, 3),
         reply=reply,
         error=None if error is None else error.text,
-        detail=detail if isinstance(detail := facts.get("detail"), str) else None,
+        detail=detail if isinstance(detail, str) else None,
         facts=facts,
     )
 
@@ -312,16 +306,6 @@ def _can_chat(name: str) -> bool:
     return not any(part in name.lower() for part in _NOT_FOR_CHAT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedModels:
-    """The models of one provider, or why they are not known."""
-
-    provider: str
-    title: str
-    models: tuple[str, ...] = ()  # with the provider: `openai:gpt-5`
-    error: str | None = None
-
-
 class _Question:
     """A question to a provider; its answer is kept for a while."""
 
@@ -335,7 +319,7 @@ class _Question:
             return True
         if self.task.cancelled() or self.task.exception() is not None:  # asked again, instead of failing forever
             return False
-        keep_seconds = KEEP_SECONDS if self.task.result().error is None else KEEP_ERROR_SECONDS
+        keep_seconds = KEEP_SECONDS if self.task.result()["error"] is None else KEEP_ERROR_SECONDS
         return time.monotonic() - self._asked_at < keep_seconds
 
 
@@ -345,7 +329,7 @@ class ModelCatalog:
     def __init__(self) -> None:
         self._questions: dict[ProviderAccess, _Question] = {}
 
-    async def list_offered(self, connected: Iterable[ProviderAccess]) -> list[OfferedModels]:
+    async def list_offered(self, connected: Iterable[ProviderAccess]) -> list[OfferedModelsJson]:
         """List what each of these providers offers. It takes at most 15 seconds."""
         questions = {
             access: question if (question := self._questions.get(access)) and question.is_fresh else _Question(access)
@@ -365,10 +349,11 @@ def list_connected(profile: AgentProfile, environ: Mapping[str, str], default_mo
     ]
 
 
-async def _load_offered(access: ProviderAccess) -> OfferedModels:
-    title = next((preset.title for preset in PRESETS if preset.name == access.name), access.name)
+async def _load_offered(access: ProviderAccess) -> OfferedModelsJson:
+    title = next((preset["title"] for preset in PRESETS if preset["name"] == access.name), access.name)
+    offered = OfferedModelsJson(provider=access.name, title=title, models=[], error=None)
     try:
-        names = await list_models(access)
+        offered["models"] = [f"{access.name}:{name}" for name in await list_models(access)]
     except (AgentError, InvalidInput) as error:
-        return OfferedModels(provider=access.name, title=title, error=error.text)
-    return OfferedModels(provider=access.name, title=title, models=tuple(f"{access.name}:{name}" for name in names))
+        offered["error"] = error.text
+    return offered

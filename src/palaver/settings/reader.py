@@ -13,6 +13,7 @@ from palaver.config.setting_templates import SettingPath, parse_key
 from palaver.config.settings_key import KeyRing, load_key_ring
 from palaver.core.engines.base import Engine, Read
 from palaver.core.errors import ConfigError, InvalidInput
+from palaver.core.recent_entries import RecentEntries
 from palaver.people.model import find_guest_command_problem
 from palaver.settings import table as settings_storage
 from palaver.settings.encryption import DecryptionFailed, is_encrypted, read_value
@@ -58,7 +59,7 @@ class SettingsReader:
     def __init__(self, engine: Engine, base: Settings) -> None:
         self.engine = engine
         self.base = base  # what config.yaml and the environment say
-        self._combined: tuple[tuple[str, CombinedSettings], ...] = ()
+        self._combined: RecentEntries[str, CombinedSettings] = RecentEntries(2)
 
     def load(self) -> LoadedSettings:
         """Read everything now. A value that can't be used is left out and reported; nothing stops the start."""
@@ -100,11 +101,8 @@ class SettingsReader:
         The settings before and after a change are remembered: they are validated once, however often they are read.
         """
         content = repr(sorted(values.items()))  # unlike the values themselves, it differs for 1 and True
-        for known, combined in self._combined:
-            if known == content:
-                return combined
-        combined = self._validate(values)
-        self._combined = ((content, combined), *self._combined[:1])
+        combined = self._combined.get(content) or self._validate(values)
+        self._combined.remember(content, combined)
         return combined
 
     def _validate(self, values: Mapping[SettingPath, object]) -> CombinedSettings:

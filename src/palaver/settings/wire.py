@@ -1,4 +1,4 @@
-"""The JSON of settings and of changes of them, for the API and the terminal.
+"""The JSON of settings, of changes of them, and of tests with them, for the API and the terminal.
 
 Always true: of a secret, it has only whether it is set, and at most its last characters.
 """
@@ -59,6 +59,50 @@ class SettingsChangeJson(TypedDict):
     origin: Literal["page", "terminal"]
     undoes: Annotated[int | None, Doc("The change that this one has undone.")]
     items: list[ChangeItemJson]
+
+
+class ProviderPresetJson(TypedDict):
+    """A provider of models that many people use."""
+
+    name: str
+    title: str
+    base_url: Annotated[str | None, Doc("Set `providers.<name>.base_url` to this; null: not needed.")]
+    needs_key: bool
+    key_page: Annotated[str | None, Doc("Where to get an API key.")]
+    default_model: str | None
+
+
+class ProviderTestJson(TypedDict):
+    """The outcome of a round trip to a model."""
+
+    ok: bool
+    model: str | None
+    seconds: float
+    reply: Annotated[str | None, Doc("What the model has answered.")]
+    error: str | None
+    detail: Annotated[str | None, Doc("What the provider itself said.")]
+    facts: Annotated[dict[str, Any], Doc("Of the error: its `code`, and the values that it mentions.")]
+
+
+class AccountTestJson(TypedDict):
+    """The outcome of signing in. The account is not connected."""
+
+    ok: bool
+    seconds: float
+    name: Annotated[str | None, Doc("The name of the account on the platform.")]
+    is_linked: Annotated[bool, Doc("False: it has to be linked with a phone after it is saved.")]
+    warnings: list[str]
+    details: list[str]
+    error: str | None
+
+
+class OfferedModelsJson(TypedDict):
+    """The models of a provider, as it says itself."""
+
+    provider: str
+    title: str
+    models: list[str]
+    error: Annotated[str | None, Doc("Why they are not known, in the words of the provider.")]
 
 
 def setting_to_json(value: SettingValue) -> SettingJson:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ipaddress
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -165,16 +166,7 @@ def install_guard(app: FastAPI, state: WebState) -> None:
     app.state.large_requests = FairSlots(sys.maxsize, per_key=MAX_LARGE_REQUESTS_PER_PERSON)
     app.state.webhook_bodies = WebhookBodies()
     build_inner_stack = app.build_middleware_stack
-
-    def build_guarded_stack() -> ASGIApp:
-        inner = build_inner_stack()
-
-        async def guarded_app(scope: Scope, receive: Receive, send: Send) -> None:
-            await guard(inner, scope, receive, send)
-
-        return guarded_app
-
-    app.build_middleware_stack = build_guarded_stack  # type: ignore[method-assign]
+    app.build_middleware_stack = lambda: partial(guard, build_inner_stack())  # type: ignore[method-assign]
 
 
 class _RejectedRequest(Exception):

@@ -11,6 +11,7 @@ from palaver.agent.wire import ProfileJson, profile_to_json
 from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.people.model import Role, can_use_command
 from palaver.settings.model_providers import list_connected
+from palaver.settings.wire import OfferedModelsJson
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
 from palaver.web.errors import error_responses
@@ -39,15 +40,6 @@ class ModelsJson(TypedDict):
     ]
     description: Annotated[str, Doc("Describes the agent that answers, and why it was chosen.")]
     are_more_offered: Annotated[bool, Doc("`GET /api/models/offered` may list more models.")]
-
-
-class OfferedModelsJson(TypedDict):
-    """The models of a provider, as it says itself."""
-
-    provider: str
-    title: str
-    models: list[str]
-    error: Annotated[str | None, Doc("Why they are not known, in the words of the provider.")]
 
 
 class AllOfferedModelsJson(TypedDict):
@@ -97,16 +89,11 @@ async def list_offered_models(state: State, caller: Caller) -> AllOfferedModelsJ
     The lists are up to ten minutes old.
     """
     agent, rules, role = state.gateway.agent, state.gateway.rules, caller.person.role
-    offered = await state.model_catalog.list_offered(_list_connected(state))
-    providers = [
-        build_json(
-            OfferedModelsJson,
-            each,
-            models=[name for name in each.models if is_model_allowed(agent, rules, role, name)],
-            error=each.error if role is Role.OWNER else None,
-        )
-        for each in offered
-    ]
+    providers = []
+    for each in await state.model_catalog.list_offered(_list_connected(state)):
+        models = [name for name in each["models"] if is_model_allowed(agent, rules, role, name)]
+        error = each["error"] if role is Role.OWNER else None
+        providers.append(build_json(OfferedModelsJson, None, **{**each, "models": models, "error": error}))
     return {"providers": providers}
 
 

@@ -22,7 +22,14 @@ from palaver.core.text import make_storable
 from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.settings import live_settings as account_tests, model_providers
 from palaver.settings.editor import MAX_CHANGED_KEYS, EditResult, SettingsEdit
-from palaver.settings.wire import SettingJson, SettingsChangeJson, setting_to_json
+from palaver.settings.wire import (
+    AccountTestJson,
+    ProviderPresetJson,
+    ProviderTestJson,
+    SettingJson,
+    SettingsChangeJson,
+    setting_to_json,
+)
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
 from palaver.web.errors import error_responses
@@ -108,17 +115,6 @@ class PlatformFormJson(TypedDict):
     fields: list[PlatformFieldJson]
 
 
-class ProviderPresetJson(TypedDict):
-    """A provider of models that many people use."""
-
-    name: str
-    title: str
-    base_url: Annotated[str | None, Doc("Set `providers.<name>.base_url` to this; null: not needed.")]
-    needs_key: bool
-    key_page: Annotated[str | None, Doc("Where to get an API key.")]
-    default_model: str | None
-
-
 class SettingNamesJson(TypedDict):
     """What settings and their values are called, for people."""
 
@@ -192,18 +188,6 @@ class ProviderTestIn(RequestModel):
     )
 
 
-class ProviderTestJson(TypedDict):
-    """The outcome of a round trip to a model."""
-
-    ok: bool
-    model: str | None
-    seconds: float
-    reply: Annotated[str | None, Doc("What the model has answered.")]
-    error: str | None
-    detail: Annotated[str | None, Doc("What the provider itself said.")]
-    facts: Annotated[dict[str, Any], Doc("Of the error: its `code`, and the values that it mentions.")]
-
-
 class AvailableModelsJson(TypedDict):
     """The models of a provider, as it lists them."""
 
@@ -217,18 +201,6 @@ class AccountTestIn(RequestModel):
         default="", description="Its name; empty for the only one."
     )
     settings: dict[Annotated[str, StringConstraints(max_length=100)], Any] = Field(default_factory=dict, max_length=100)
-
-
-class AccountTestJson(TypedDict):
-    """The outcome of signing in. The account is not connected."""
-
-    ok: bool
-    seconds: float
-    name: Annotated[str | None, Doc("The name of the account on the platform.")]
-    is_linked: Annotated[bool, Doc("False: it has to be linked with a phone after it is saved.")]
-    warnings: list[str]
-    details: list[str]
-    error: str | None
 
 
 @router.get("")
@@ -283,9 +255,7 @@ async def run_provider_test(body: ProviderTestIn, state: State, _owner: OwnerCal
     The answer comes after at most 45 seconds. A provider that refuses is no error of this request: `error` says why.
     """
     access = _find_access(state, body.provider, body.api_key, body.base_url)
-    test = await model_providers.run_test(access, body.model)
-    facts = {name: value for name, value in test.facts.items() if name != "detail"}
-    return build_json(ProviderTestJson, test, ok=test.error is None, facts=facts)
+    return await model_providers.run_test(access, body.model)
 
 
 @router.get("/models/available", responses=error_responses(502))
@@ -305,8 +275,7 @@ async def run_account_test(
 
     The answer comes after at most about a minute.
     """
-    test = await account_tests.run_account_test(state.settings, platform, body.account, body.settings)
-    return build_json(AccountTestJson, test, ok=test.error is None)
+    return await account_tests.run_account_test(state.settings, platform, body.account, body.settings)
 
 
 def _find_access(state: State, provider: str, api_key: str | None, base_url: str | None) -> ProviderAccess:
@@ -324,7 +293,7 @@ def _build_settings_json(live: LiveSettings, overview: SettingsOverview) -> Sett
             for each in list_templates()
         ],
         platforms=[build_json(PlatformFormJson, form) for form in live.catalog.list_forms()],
-        providers=[build_json(ProviderPresetJson, preset) for preset in model_providers.PRESETS],
+        providers=list(model_providers.PRESETS),
         names=build_json(SettingNamesJson, None, parts=list_part_names(), choices=list_choice_names()),
         problems=[
             build_json(SettingProblemJson, each, key=format_path(each.path), message=each.text)
