@@ -202,13 +202,11 @@ def approve_request(
         if grant is Grant.GUEST and person.role is Role.GUEST:
             chat_access.grant(tx, source, person.id, approver.id, micros)
         people.remember_dm_source(tx, source, row.dm_source)
-        refreshed = people.find_by_id(tx, person.id)
-        person = refreshed.person if refreshed else person
-        role = linking.describe_role(person.role)
+        person = people.get_person(tx, person.id)
         text = say(
             "pair.approved",
             "You now have access as {role}. Send your message again. Use /help for commands.",
-            role=role,
+            role=linking.describe_role(person.role),
         )
     send_notice(tx, source, text, micros)
     return person

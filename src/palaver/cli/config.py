@@ -67,7 +67,7 @@ def list_settings(prefix: str | None, include_defaults: bool) -> None:
     With PREFIX, only settings below that key, such as turns or providers.openai.
     """
     from palaver.config.setting_templates import parse_key
-    from palaver.settings.wire import setting_to_json
+    from palaver.settings.overview import setting_to_json
 
     start = parse_key(prefix) if prefix else ()
     with open_config() as (editor, _):
@@ -87,7 +87,7 @@ def get_setting(key: str) -> None:
     """Show one setting. A secret is never shown, only whether it is set."""
     from palaver.config.setting_templates import parse_key
     from palaver.core.errors import NotFound
-    from palaver.settings.wire import setting_to_json
+    from palaver.settings.overview import setting_to_json
 
     path = parse_key(key)
     with open_config() as (editor, _):
@@ -224,10 +224,10 @@ def _parse_value(catalog: PlatformCatalog, path: SettingPath, text: str) -> obje
     template = find_template(path)
     kind, is_list, is_optional = "text", False, False
     if template is not None and template.is_adapter_setting:
-        fields = (field for form in catalog.list_forms() if form.platform == path[1] for field in form.fields)
-        field = next((each for each in fields if each.name == path[-1]), None)
+        fields = (field for form in catalog.list_forms() if form["platform"] == path[1] for field in form["fields"])
+        field = next((each for each in fields if each["name"] == path[-1]), None)
         if field is not None:
-            kind, is_list, is_optional = field.kind, field.is_list, not field.is_required
+            kind, is_list, is_optional = field["kind"], field["is_list"], not field["is_required"]
     elif template is not None:
         kind, is_list, is_optional = template.kind, template.is_list, template.is_optional
     if is_optional and text == "null":
@@ -267,7 +267,7 @@ def _describe_author(change: SettingsChange) -> str:
 
 
 def _print_result(editor: SettingsEditor, result: EditResult) -> None:
-    from palaver.settings.wire import setting_to_json
+    from palaver.settings.overview import setting_to_json
 
     overview = _load_overview(editor, result.loaded)
     values = [value for path in result.changed if (value := overview.find_value(path)) is not None]

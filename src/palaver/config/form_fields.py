@@ -13,16 +13,6 @@ _KINDS = ((bool, "boolean"), (int, "integer"), (float, "number"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormField(ValueForm):
-    is_list: bool = False
-    is_optional: bool = False  # null is valid too
-    default: object = None
-    is_secret: bool = False
-    is_terminal_only: bool = False  # it starts a program on the server, so it can't be changed on the page
-    help: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ValueHint:
     """The type of a value, and what its annotation says about it."""
 

@@ -17,10 +17,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from palaver.config.form_fields import FormField, ValueHint
+from palaver.config.form_fields import ValueHint
 from palaver.config.schema import ConfigFile, KeyPath
 from palaver.config.setting_names import name_part
-from palaver.config.validators import NEEDS_RESTART, STARTS_PROGRAM, NotStorable, Rule, SentTo, Variable
+from palaver.config.validators import NEEDS_RESTART, STARTS_PROGRAM, NotStorable, Rule, SentTo, ValueForm, Variable
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import name_text, say
 
@@ -37,12 +37,18 @@ _PART = re.compile(r'("(?:[^"\\]|\\.)*")|([^\s."]+)')
 
 
 @dataclass(frozen=True, kw_only=True)
-class SettingTemplate(FormField):
+class SettingTemplate(ValueForm):
     """One setting, or all settings of one kind."""
 
     key: str
     allowed: str  # the valid values, in words
     rule: Rule | None = None  # of its value, or of each value of a list
+    is_list: bool = False
+    is_optional: bool = False  # null is valid too
+    default: object = None
+    is_secret: bool = False
+    is_terminal_only: bool = False  # it starts a program on the server, so it can't be changed on the page
+    help: str = ""
     is_adapter_setting: bool = False  # the manifest of its platform describes it
     addresses: tuple[str, ...] = ()  # the keys of the settings that say where this secret is sent
     variables: tuple[Variable, ...] = ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from palaver.config import AccountEntry, Settings
 from palaver.config.form_fields import ValueHint
@@ -15,7 +15,7 @@ from palaver.config.layers import SettingProblem
 from palaver.config.setting_names import name_field
 from palaver.core.errors import NotFound
 from palaver.core.texts import join_texts, name_text
-from palaver.settings.overview import PlatformField, PlatformForm
+from palaver.settings.wire import PlatformFieldJson, PlatformFormJson
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -39,7 +39,7 @@ class InstalledPlatforms:
 
         return load_manifests()
 
-    def list_forms(self) -> Sequence[PlatformForm]:
+    def list_forms(self) -> Sequence[PlatformFormJson]:
         return [_make_form(manifest) for manifest in self._manifests.values()]
 
     def is_secret(self, platform: str, setting: str) -> bool:
@@ -121,39 +121,40 @@ def _refuse_unreadable(account: ConfiguredAccount, unreadable: Mapping[SettingPa
     return replace(account, problem=problem, create=make_refusal(problem))
 
 
-def _make_form(manifest: PlatformManifest) -> PlatformForm:
+def _make_form(manifest: PlatformManifest) -> PlatformFormJson:
     from palaver.platforms.registry import describe_missing_package
 
-    return PlatformForm(
+    return PlatformFormJson(
         platform=str(manifest.platform),
         label=manifest.platform.label,
         summary=name_text(f"platform.{manifest.platform}.summary", manifest.summary),
-        fields=tuple(_make_field(name, info, manifest) for name, info in manifest.settings.model_fields.items()),
+        fields=[_make_field(name, info, manifest) for name, info in manifest.settings.model_fields.items()],
         problem=describe_missing_package(manifest),
-        steps=tuple(
+        steps=[
             name_text(f"platform.{manifest.platform}.steps.{number}", step)
             for number, step in enumerate(manifest.steps, 1)
-        ),
+        ],
         needs_public_url=manifest.needs_public_url,
         can_be_linked=manifest.can_be_linked,
     )
 
 
-def _make_field(name: str, info: FieldInfo, manifest: PlatformManifest) -> PlatformField:
+def _make_field(name: str, info: FieldInfo, manifest: PlatformManifest) -> PlatformFieldJson:
     from palaver.platforms.manifest import FieldHelp
 
     hint = ValueHint.read(info.annotation, tuple(info.metadata))
     text, where = manifest.help.get(name) or hint.find(FieldHelp) or (hint.help, "")
     default = None if info.is_required() else info.default
-    return PlatformField(
+    field = {
         **hint.describe(),
-        name=name,
-        label=name_field(name),
-        help=name_text(f"platform.{manifest.platform}.{name}", text),
-        where=name_text(f"platform.{manifest.platform}.{name}.where", where),
-        is_secret=name in manifest.list_secrets(),
-        is_required=info.is_required(),
-        default=list(default) if isinstance(default, tuple) else default,
-        is_terminal_only=name in manifest.terminal_only,
-        variable=next((each for each, setting in manifest.environment.items() if setting == name), None),
-    )
+        "name": name,
+        "label": name_field(name),
+        "help": name_text(f"platform.{manifest.platform}.{name}", text),
+        "where": name_text(f"platform.{manifest.platform}.{name}.where", where),
+        "is_secret": name in manifest.list_secrets(),
+        "is_required": info.is_required(),
+        "default": list(default) if isinstance(default, tuple) else default,
+        "is_terminal_only": name in manifest.terminal_only,
+        "variable": next((each for each, setting in manifest.environment.items() if setting == name), None),
+    }
+    return cast("PlatformFieldJson", field)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from palaver.config.form_fields import FormField
 from palaver.config.layers import SettingProblem, flatten, get_value, make_exposure_problem
 from palaver.config.setting_templates import (
     NAME,
@@ -22,7 +21,9 @@ from palaver.config.setting_templates import (
 )
 from palaver.config.settings import SettingSource
 from palaver.core.clock import from_micros
+from palaver.core.wire import build_json
 from palaver.settings.encryption import is_encrypted, read_hint
+from palaver.settings.wire import SettingJson
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,33 +32,11 @@ if TYPE_CHECKING:
     from palaver.config.settings import FixedLayers
     from palaver.gateway.account_link import ConfiguredAccount
     from palaver.settings.reader import LoadedSettings
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlatformField(FormField):
-    name: str
-    label: str
-    where: str = ""  # where to get the value, in words
-    is_required: bool = False
-    variable: str | None = None  # the environment variable that sets it, for the account without a name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlatformForm:
-    """A platform that can be connected, and the settings of its accounts."""
-
-    platform: str
-    label: str
-    summary: str
-    fields: tuple[PlatformField, ...]
-    problem: str | None = None  # why it can't be connected here, such as a package that is not installed
-    steps: tuple[str, ...] = ()  # how to connect it, in words
-    needs_public_url: bool = False
-    can_be_linked: bool = False  # an account is linked with a QR code or a code
+    from palaver.settings.wire import PlatformFormJson
 
 
 class PlatformCatalog(Protocol):
-    def list_forms(self) -> Sequence[PlatformForm]: ...
+    def list_forms(self) -> Sequence[PlatformFormJson]: ...
 
     def is_secret(self, platform: str, setting: str) -> bool:
         """Whether a setting of an account is secret; one that is not known may be."""
@@ -193,6 +172,11 @@ class SettingValue:
         return self.source.kind in ("default", "database") and self.template.unstorable_reason is None
 
 
+def setting_to_json(value: SettingValue) -> SettingJson:
+    can_change = value.can_change and not value.template.is_terminal_only
+    return build_json(SettingJson, value, template=value.template.key, can_change=can_change)
+
+
 class SettingsOverview:
     def __init__(self, loaded: LoadedSettings, catalog: PlatformCatalog) -> None:
         self._loaded = loaded
@@ -202,7 +186,17 @@ class SettingsOverview:
 
     def list_values(self) -> list[SettingValue]:
         """Return every setting without a chosen name, and those with names that have a value, in schema order."""
-        found = {path for path, _ in self._iterate_set()}
+        fields = [
+            ("platforms", form["platform"], "settings", field["name"])
+            for form in self._catalog.list_forms()
+            for field in form["fields"]
+        ]
+        found = {
+            *(path for path, _ in flatten(self._fixed.data)),
+            *(tuple(key.split(".")) for key in self._fixed.variables),
+            *self._loaded.rows,
+            *(path for path in fields if self._catalog.find_variable(path) is not None),
+        }
         order = {template.key: number for number, template in enumerate(list_templates())}
         fixed_keys = {template.parts for template in list_templates() if NAME not in template.parts}
         values = [value for path in found | fixed_keys if (value := self.find_value(path)) is not None]
@@ -244,16 +238,3 @@ class SettingsOverview:
         if row is None:
             return SettingSource(kind="default")
         return SettingSource(kind="database", set_at=from_micros(row.set_at), set_by=row.set_by)
-
-    def _iterate_set(self) -> Iterator[tuple[SettingPath, object]]:
-        """Yield every key that config.yaml, the environment or the database sets."""
-        yield from flatten(self._fixed.data)
-        for key in self._fixed.variables:
-            yield tuple(key.split(".")), None
-        for path in self._loaded.rows:
-            yield path, None
-        for form in self._catalog.list_forms():
-            for field in form.fields:
-                path = ("platforms", form.platform, "settings", field.name)
-                if self._catalog.find_variable(path) is not None:
-                    yield path, None

@@ -5,12 +5,9 @@ Always true: of a secret, it has only whether it is set, and at most its last ch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from palaver.core.wire import Doc, Time, TypedDict, build_json
-
-if TYPE_CHECKING:
-    from palaver.settings.overview import SettingValue
+from palaver.core.wire import Doc, Time, TypedDict
 
 
 class SettingSourceJson(TypedDict):
@@ -61,6 +58,39 @@ class SettingsChangeJson(TypedDict):
     items: list[ChangeItemJson]
 
 
+class PlatformFieldJson(TypedDict):
+    """One setting of an account, for a form: `platforms.<platform>.settings.<name>`."""
+
+    name: str
+    label: str
+    kind: Literal["text", "integer", "number", "boolean", "choice"]
+    help: str
+    where: Annotated[str, Doc("Where to get the value.")]
+    is_secret: bool
+    is_required: bool
+    is_list: bool
+    is_terminal_only: bool
+    choices: list[str]
+    pattern: str | None
+    minimum: float | None
+    maximum: float | None
+    default: Any
+    variable: Annotated[str | None, Doc("The environment variable that can set it.")]
+
+
+class PlatformFormJson(TypedDict):
+    """A platform that can be connected."""
+
+    platform: str
+    label: str
+    summary: str
+    problem: Annotated[str | None, Doc("Why it can't be connected here, such as a package that is missing.")]
+    steps: Annotated[list[str], Doc("How to connect it.")]
+    needs_public_url: Annotated[bool, Doc("The platform calls this server, so `web.public_url` has to be set.")]
+    can_be_linked: Annotated[bool, Doc("An account is linked with a QR code after it was saved.")]
+    fields: list[PlatformFieldJson]
+
+
 class ProviderPresetJson(TypedDict):
     """A provider of models that many people use."""
 
@@ -103,8 +133,3 @@ class OfferedModelsJson(TypedDict):
     title: str
     models: list[str]
     error: Annotated[str | None, Doc("Why they are not known, in the words of the provider.")]
-
-
-def setting_to_json(value: SettingValue) -> SettingJson:
-    can_change = value.can_change and not value.template.is_terminal_only
-    return build_json(SettingJson, value, template=value.template.key, can_change=can_change)

@@ -61,18 +61,15 @@ class BodyLimit:
         scope[_SCOPE_KEY] = self
 
     async def receive(self) -> Message:
-        if self.max_bytes is not None:
-            self._check(self._declared_bytes, self.max_bytes)
+        self._check(self._declared_bytes)
         message = await self._receive()
         self._received_bytes += len(message.get("body", b""))
-        if self.max_bytes is not None:
-            self._check(self._received_bytes, self.max_bytes)
+        self._check(self._received_bytes)
         return message
 
-    @staticmethod
-    def _check(size: int, max_bytes: int) -> None:
-        if size > max_bytes:
-            raise HTTPException(413, f"The request body is too large. The limit is {max_bytes} bytes.")
+    def _check(self, size: int) -> None:
+        if self.max_bytes is not None and size > self.max_bytes:
+            raise HTTPException(413, f"The request body is too large. The limit is {self.max_bytes} bytes.")
 
 
 def is_large_request(scope: Scope) -> bool:

@@ -274,17 +274,13 @@ class HttpProtocol(H11Protocol):
             self._time_out()
 
     def _get_allowed_seconds(self) -> float | None:
-        match self._phase:
-            case Phase.HEADERS:
-                return self._timeouts.header_seconds
-            case Phase.BODY:
-                return self._timeouts.body_seconds + self._received_bytes / MIN_BODY_BYTES_PER_SECOND
-            case Phase.SENDING:
-                return self._timeouts.send_seconds
-            case Phase.DISCARDING:
-                return self._timeouts.discard_seconds
-            case _:
-                return None
+        allowed = {
+            Phase.HEADERS: self._timeouts.header_seconds,
+            Phase.BODY: self._timeouts.body_seconds + self._received_bytes / MIN_BODY_BYTES_PER_SECOND,
+            Phase.SENDING: self._timeouts.send_seconds,
+            Phase.DISCARDING: self._timeouts.discard_seconds,
+        }
+        return allowed.get(self._phase)
 
     def _time_out(self) -> None:
         is_unanswered = self.cycle is None or self.cycle.response_complete or not self.cycle.response_started

@@ -6,7 +6,7 @@ A secret is never part of a response: only whether it is set, and its last chara
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Path, Query
 from pydantic import Field, StringConstraints
@@ -22,13 +22,14 @@ from palaver.core.text import make_storable
 from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.settings import live_settings as account_tests, model_providers
 from palaver.settings.editor import MAX_CHANGED_KEYS, EditResult, SettingsEdit
+from palaver.settings.overview import SettingsOverview, setting_to_json
 from palaver.settings.wire import (
     AccountTestJson,
+    PlatformFormJson,
     ProviderPresetJson,
     ProviderTestJson,
     SettingJson,
     SettingsChangeJson,
-    setting_to_json,
 )
 from palaver.web.api_route import make_router
 from palaver.web.auth import OwnerCaller
@@ -38,7 +39,6 @@ from palaver.web.state import MAX_SEQ, RequestModel, Seq, State
 if TYPE_CHECKING:
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.model_providers import ProviderAccess
-    from palaver.settings.overview import SettingsOverview
 
 router = make_router("settings", "/api/settings", responses=error_responses(401))
 
@@ -80,39 +80,6 @@ class SettingProblemJson(TypedDict):
 
     key: str
     message: str
-
-
-class PlatformFieldJson(TypedDict):
-    """One setting of an account, for a form: `platforms.<platform>.settings.<name>`."""
-
-    name: str
-    label: str
-    kind: Literal["text", "integer", "number", "boolean", "choice"]
-    help: str
-    where: Annotated[str, Doc("Where to get the value.")]
-    is_secret: bool
-    is_required: bool
-    is_list: bool
-    is_terminal_only: bool
-    choices: list[str]
-    pattern: str | None
-    minimum: float | None
-    maximum: float | None
-    default: Any
-    variable: Annotated[str | None, Doc("The environment variable that can set it.")]
-
-
-class PlatformFormJson(TypedDict):
-    """A platform that can be connected."""
-
-    platform: str
-    label: str
-    summary: str
-    problem: Annotated[str | None, Doc("Why it can't be connected here, such as a package that is missing.")]
-    steps: Annotated[list[str], Doc("How to connect it.")]
-    needs_public_url: Annotated[bool, Doc("The platform calls this server, so `web.public_url` has to be set.")]
-    can_be_linked: Annotated[bool, Doc("An account is linked with a QR code after it was saved.")]
-    fields: list[PlatformFieldJson]
 
 
 class SettingNamesJson(TypedDict):
@@ -292,7 +259,7 @@ def _build_settings_json(live: LiveSettings, overview: SettingsOverview) -> Sett
             build_json(SettingTemplateJson, each, kind="adapter" if each.is_adapter_setting else each.kind)
             for each in list_templates()
         ],
-        platforms=[build_json(PlatformFormJson, form) for form in live.catalog.list_forms()],
+        platforms=[build_json(PlatformFormJson, None, **form) for form in live.catalog.list_forms()],
         providers=list(model_providers.PRESETS),
         names=build_json(SettingNamesJson, None, parts=list_part_names(), choices=list_choice_names()),
         problems=[
