@@ -6,7 +6,7 @@ caller. What is not declared here, such as the ids that platforms use for chats 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired, Required, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required, cast
 
 from palaver.core.wire import Doc, Time, TypedDict, build_json
 from palaver.sessions.turn import BusyPolicy
@@ -195,21 +195,6 @@ class LogPageJson(TypedDict):
     has_more_after: bool
 
 
-_OF_SUMMARY: Final = (
-    *(
-        "chosen_model",
-        "profile",
-        "personality",
-        "workspace",
-        "busy_policy",
-        "running",
-        "queued",
-        "last_seq",
-        "read_seq",
-    ),
-)
-
-
 def summary_to_json(
     summary: SessionSummary, connected: Collection[str], *, with_owner: bool = False
 ) -> ConversationJson:
@@ -217,8 +202,16 @@ def summary_to_json(
     session = summary.session
     data = {
         **session.to_dict(),
-        **{name: getattr(summary, name) for name in _OF_SUMMARY},
+        "chosen_model": summary.chosen_model,
+        "profile": summary.profile,
+        "personality": summary.personality,
+        "workspace": summary.workspace,
+        "busy_policy": summary.busy_policy,
         "disabled_toolsets": list(summary.disabled_toolsets),
+        "running": summary.running,
+        "queued": summary.queued,
+        "last_seq": summary.last_seq,
+        "read_seq": summary.read_seq,
         "reachable": summary.has_delivery_address and session.platform in connected,
         "owner_name": summary.owner_name if with_owner else None,
     }
