@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from palaver.config import AccountEntry, Settings
-from palaver.config.form_fields import ValueHint
 from palaver.config.layers import SettingProblem
 from palaver.config.setting_names import name_field
+from palaver.config.setting_templates import ValueHint
 from palaver.core.errors import NotFound
 from palaver.core.texts import join_texts, name_text
 from palaver.settings.wire import PlatformFieldJson, PlatformFormJson
