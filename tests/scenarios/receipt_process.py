@@ -49,7 +49,7 @@ async def send(store: SessionStore, person_id: str, action: str) -> str:
     assert row is not None
     person = row.person
     page = build_person_source(person)
-    inbox = Inbox(store, CurrentSettings(ScriptedAgent(), TurnRules(messages_per_minute={Role.GUEST: 20})))
+    inbox = Inbox(store, CurrentSettings(ScriptedAgent(), TurnRules(messages_per_minute={Role.GUEST: 1})))
     if action == "conversation":
         started = await Conversations(store).start(person, {"title": TEXT}, key=KEY)
         return started.session.id

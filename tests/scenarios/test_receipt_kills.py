@@ -65,10 +65,10 @@ def make_refused(store: SessionStore, person: Person, request: str) -> None:
                 )
             )
         )
-    elif request == "webhook":  # too many messages
+    elif request == "webhook":  # the last message of this minute was sent; the process has a clock of its own
         webhook = store.get_or_create_person(WEBHOOK)
         far_ahead = "INSERT INTO message_rate (person_id, busy_until) VALUES ($1, $2)"
-        until = int(time.time() * 1e6) + 58_000_000  # the process has a clock of its own
+        until = int(time.time() * 1e6) + 58_000_000
         store.engine.run(Write(lambda tx: tx.execute(far_ahead, webhook.id, until)))
 
 
