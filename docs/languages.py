@@ -69,11 +69,11 @@ def iterate_english() -> Iterator[tuple[str, str]]:
 
 
 def iterate_said(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield what the calls of `say` and `say_count` in a module say. Their codes and texts are literals."""
+    """Yield what the calls of `say` and `say_count` in a module, and its errors, say. Codes and texts are literals."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         match node:
             case ast.Call(
-                func=ast.Name(id="say" | "say_count" as function),
+                func=ast.Name(id="say" | "say_count" as function) | ast.Attribute(attr="say" as function),
                 args=[ast.Constant(value=str(code)), *_, ast.Constant(value=str(text))],
                 keywords=keywords,
             ):

@@ -155,8 +155,8 @@ def _find_account_to_unlink(context: CommandContext, person: Person) -> Identity
     if linked is not None:
         return linked
     if here is None or not is_chat:
-        raise BadArguments(
-            say("unlink.which_account", "Which account? Use `/unlink telegram`. Use /whoami to list them.")
+        raise BadArguments.say(
+            "unlink.which_account", "Which account? Use `/unlink telegram`. Use /whoami to list them."
         )
     return linking.find_linked_account(context.tx, person.id, ":".join(here))
 
@@ -230,8 +230,8 @@ def _name_request(request: PairingRequest) -> str:
 def allow_group(context: CommandContext, *, is_allowed: bool) -> CommandReply:
     """Let everybody in this group talk to the agent here, or end that."""
     if context.source.chat_type is ChatType.DM:
-        raise BadArguments(
-            say("pair.no_group", "`/pair group` only works in a group. In a direct message, use `/pair` with a code.")
+        raise BadArguments.say(
+            "pair.no_group", "`/pair group` only works in a group. In a direct message, use `/pair` with a code."
         )
     data = {"allowed": is_allowed}
     if is_allowed:
@@ -254,14 +254,14 @@ def _parse_pair(text: str) -> CommandCall:
         return list_requests.call()
     if words[0].lower() == "group":
         if len(words) > 2 or (len(words) == 2 and words[1].lower() not in {"on", "off"}):
-            raise BadArguments(say("pair.group_usage", "Use `/pair group` or `/pair group off`."))
+            raise BadArguments.say("pair.group_usage", "Use `/pair group` or `/pair group off`.")
         return allow_group.call(is_allowed=words[-1].lower() != "off")
     answers = {*Grant, _DENY}
     answer = words[-1].lower() if len(words) > 1 and words[-1].lower() in answers else None
     code = " ".join(words if answer is None else words[:-1])
     if parse_code(code) is None:
-        raise BadArguments(
-            say("pair.usage", "Use `/pair ABCD-EFGH member`, with the code that the stranger got. Or guest, me, deny.")
+        raise BadArguments.say(
+            "pair.usage", "Use `/pair ABCD-EFGH member`, with the code that the stranger got. Or guest, me, deny."
         )
     return answer_request.call(code=code, answer=answer)
 

@@ -149,7 +149,7 @@ def answer(
     """
     found = _find(tx, source, person, now)
     if asked is not None and (found is None or str(found[0].expires_at) != asked):
-        raise NothingToDo(say("button.old", "This button no longer works."))
+        raise NothingToDo.say("button.old", "This button no longer works.")
     if found is None:
         return LinkResult(
             say("link.nothing", "There is no link to confirm or cancel. It may have expired. Start again with /link."),

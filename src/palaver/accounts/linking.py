@@ -60,7 +60,7 @@ def link_account(
     micros = to_micros(now)
     sender = people.find_or_add_by_source(tx, source, micros)
     if sender is None:
-        raise NotAllowed(say("link.no_identity", "This chat doesn't say who you are, so it can't be linked."))
+        raise NotAllowed.say("link.no_identity", "This chat doesn't say who you are, so it can't be linked.")
     if sender.person.id == row.person.id:
         return row.person
     if can_both_sign_in(tx, row, sender):
@@ -117,22 +117,18 @@ def find_linked_account(tx: Transaction, person_id: PersonId, text: str) -> Iden
         if identity.platform == platform.lower() and account in {"", identity.account}
     ]
     if not matches:
-        raise NotFound(
-            say(
-                "unlink.not_found",
-                "There is no linked account {account}. Use /whoami to list them.",
-                account=repr(text.strip()),
-            )
+        raise NotFound.say(
+            "unlink.not_found",
+            "There is no linked account {account}. Use /whoami to list them.",
+            account=repr(text.strip()),
         )
     if len(matches) > 1:
         names = ", ".join(f"{identity.platform}:{identity.account}" for identity in matches)
-        raise AmbiguousMatch(
-            say(
-                "unlink.which",
-                "There are several accounts on {platform}. Name one: {names}.",
-                platform=matches[0].platform.label,
-                names=names,
-            )
+        raise AmbiguousMatch.say(
+            "unlink.which",
+            "There are several accounts on {platform}. Name one: {names}.",
+            platform=matches[0].platform.label,
+            names=names,
         )
     return matches[0]
 
@@ -197,12 +193,10 @@ def _check_stays_reachable(tx: Transaction, person: Person, identity: Identity, 
         raise NotAllowed(ONLY_ACCOUNT)
     if other is None and None not in origins.values():
         names = ", ".join(f"`/unlink {platform}`" for platform in sorted({platform for platform, _ in origins}))
-        raise NotAllowed(
-            say(
-                "unlink.others",
-                "Your other accounts were linked to this one. Name the one to separate: {names}.",
-                names=names,
-            )
+        raise NotAllowed.say(
+            "unlink.others",
+            "Your other accounts were linked to this one. Name the one to separate: {names}.",
+            names=names,
         )
 
 

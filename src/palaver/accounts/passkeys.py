@@ -21,7 +21,6 @@ from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, LimitReached, NotFound, SignInFailed, WrongPasskey
 from palaver.core.operation import read_operation, write_operation
 from palaver.core.text import is_storable, make_storable
-from palaver.core.texts import say
 from palaver.people import account_table as accounts, sign_in_table as passkeys
 from palaver.people.model import (
     CHALLENGES_PER_ADDRESS,
@@ -102,7 +101,7 @@ class Passkeys(SignIns):
                     limit=MAX_PASSKEYS_PER_PERSON,
                 )
             if not passkeys.add(tx, person.id, passkey, registration, now):
-                raise InvalidInput(say("accounts.passkey_already_registered", "This passkey is already registered."))
+                raise InvalidInput.say("accounts.passkey_already_registered", "This passkey is already registered.")
             return passkey
 
         return await self._engine.arun(Write(run))
@@ -242,13 +241,11 @@ def _check_host_has_name(site: Site) -> None:
     """Refuse an IP address: browsers create passkeys only for hosts with a name."""
     if parse_ip_address(site.host) is None:
         return
-    raise InvalidInput(
-        say(
-            "accounts.passkeys_need_host",
-            "Passkeys need a host name, and {host} is an IP address. Open this page as localhost, or set"
-            " a name with web.public_url.",
-            host=site.host,
-        )
+    raise InvalidInput.say(
+        "accounts.passkeys_need_host",
+        "Passkeys need a host name, and {host} is an IP address. Open this page as localhost, or set"
+        " a name with web.public_url.",
+        host=site.host,
     )
 
 

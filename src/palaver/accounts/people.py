@@ -15,7 +15,6 @@ from palaver.core.clock import check_timezone, from_micros, to_micros
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, OwnerRequired
 from palaver.core.operation import Operations, Page, read_operation, write_operation
 from palaver.core.text import is_storable
-from palaver.core.texts import say
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import NO_ACCESS_REASON
 from palaver.people import (
@@ -79,8 +78,8 @@ class People(Operations[R]):
         """
         clean = clean_person_name(name)
         if role is Role.GUEST:
-            raise InvalidInput(
-                say("accounts.no_sign_in_for_guests", "role: a guest can't sign in. Add a member or an owner.")
+            raise InvalidInput.say(
+                "accounts.no_sign_in_for_guests", "role: a guest can't sign in. Add a member or an owner."
             )
         now = self._now()
         person = people.add_person(tx, clean, role, now).person
@@ -158,10 +157,9 @@ class People(Operations[R]):
 
     def _change_role(self, tx: Transaction, member: Member, role: Role) -> None:
         if member.uses_terminal:
-            message = say(
+            raise NotAllowed.say(
                 "accounts.terminal_person_is_owner", "The person at the terminal of this gateway is always an owner."
             )
-            raise NotAllowed(message)
         people.set_role(tx, member.person.id, role)
         if role is Role.GUEST:
             _revoke_access(tx, member.person.id, self._principal.person_id, self._now())
@@ -169,12 +167,10 @@ class People(Operations[R]):
 
 def check_can_sign_in(person: Person) -> None:
     if person.role is Role.GUEST:
-        raise NotAllowed(
-            say(
-                "accounts.guest_cannot_sign_in",
-                "{name} is a guest and can't sign in. Make them a member first.",
-                name=person.name,
-            )
+        raise NotAllowed.say(
+            "accounts.guest_cannot_sign_in",
+            "{name} is a guest and can't sign in. Make them a member first.",
+            name=person.name,
         )
 
 

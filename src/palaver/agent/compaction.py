@@ -141,11 +141,10 @@ def check_summary(text: str, replaced: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the cleaned summary; raises `AgentError` if it cannot replace the messages."""
     summary = _remove_reasoning(text).strip()
     if not summary:
-        message = say(
+        raise AgentError.say(
             "compaction.no_summary",
             "The model returned no summary, so nothing was changed. Try again, or choose another model with /model.",
         )
-        raise AgentError(message)
     tokens = estimate_tokens(summary)
     if tokens > MAX_SUMMARY_WORDS * _MAX_TOKENS_PER_WORD:
         message = say(

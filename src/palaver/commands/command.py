@@ -195,8 +195,8 @@ def parse_no_arguments(action: CommandAction[[]]) -> Callable[[str], CommandCall
 
     def parse(text: str) -> CommandCall:
         if text:
-            raise BadArguments(
-                say("command.no_arguments", "`/{command}` doesn't take arguments.", command=action.command)
+            raise BadArguments.say(
+                "command.no_arguments", "`/{command}` doesn't take arguments.", command=action.command
             )
         return action.call()
 

@@ -84,15 +84,15 @@ class CommandContext:
         """Return the session that the command is about; raises unless the person may take this action on it."""
         row = self.session_row
         if row is None:
-            raise NothingToDo(say("session.empty", "There are no messages here yet."))
+            raise NothingToDo.say("session.empty", "There are no messages here yet.")
         if self.is_checked:
             check_action_allowed(self.principal, action, shared=row.session.shared)
             return row
         try:
             return self.scope.get_session_row(self.tx, row.session.id, action)
         except SessionNotFound:
-            raise SessionNotFound(
-                say("session.no_access", "You don't have access to the conversation here. Use /new to start your own.")
+            raise SessionNotFound.say(
+                "session.no_access", "You don't have access to the conversation here. Use /new to start your own."
             ) from None
 
     def require_idle_session(self, action: Action = Action.READ) -> SessionRow:
@@ -103,12 +103,10 @@ class CommandContext:
             queued: str = ""
             if open_turns.queued_count:
                 queued = say("busy.queued", " ({messages} queued)", messages=count_messages(open_turns.queued_count))
-            raise SessionBusy(
-                say(
-                    "busy.responding",
-                    "The agent is still responding here{queued}. Wait for it, or use `/stop all`, then try again.",
-                    queued=queued,
-                )
+            raise SessionBusy.say(
+                "busy.responding",
+                "The agent is still responding here{queued}. Wait for it, or use `/stop all`, then try again.",
+                queued=queued,
             )
         return row
 
@@ -174,6 +172,6 @@ def check_private_chat(context: CommandContext, command: str) -> None:
 
 
 def make_public_chat_error(command: str) -> NotAllowed:
-    return NotAllowed(
-        say("command.public", "Other people read this chat. Use /{command} in a direct message.", command=command)
+    return NotAllowed.say(
+        "command.public", "Other people read this chat. Use /{command} in a direct message.", command=command
     )

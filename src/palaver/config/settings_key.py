@@ -84,13 +84,11 @@ def create_key_file(home: Path) -> KeyRing:
     try:
         create_secret_file(path, f"{generate_key_text()}\n".encode())
     except OSError as error:
-        raise ConfigError(
-            say(
-                "settings.key_file_not_created",
-                "{file}: can't create the key of the settings ({error}).",
-                file=path,
-                error=error.strerror,
-            )
+        raise ConfigError.say(
+            "settings.key_file_not_created",
+            "{file}: can't create the key of the settings ({error}).",
+            file=path,
+            error=error.strerror,
         ) from error
     return load_key_ring(home, {})
 

@@ -20,6 +20,11 @@ class PalaverError(Exception):
         super().__init__(message or self.describe_class())
         self.facts = facts
 
+    @classmethod
+    def say(cls, code: str, english: str, /, **gaps: object) -> Self:
+        """Make an error with a text that can be translated."""
+        return cls(say(code, english, **gaps))
+
     @property
     def text(self) -> str:
         """The message as it was said: unlike `str(error)`, it can be translated."""

@@ -46,7 +46,7 @@ def clean_title(text: str) -> str:
     """Clean a title; raise InvalidTitle when it is empty or too long."""
     title = _normalize(text)
     if not title:
-        raise InvalidTitle(say("title.no_characters", "A title needs at least one printable character."))
+        raise InvalidTitle.say("title.no_characters", "A title needs at least one printable character.")
     if len(title) > MAX_TITLE_CHARS:
         raise InvalidTitle(
             say(

@@ -48,8 +48,8 @@ def set_home(context: CommandContext) -> CommandReply:
     """Make this chat the home channel of its platform."""
     address = find_delivery_address(context.source)
     if address is None:
-        raise InvalidInput(
-            say("home.no_chat", "There is no chat here that could be a home channel. Use /sethome on a chat platform.")
+        raise InvalidInput.say(
+            "home.no_chat", "There is no chat here that could be a home channel. Use /sethome on a chat platform."
         )
     platform = context.source.platform
     before = load_home_channels(context.tx, context.config).get(platform)
@@ -79,7 +79,7 @@ def remove_home(context: CommandContext) -> CommandReply:
     """Remove the chosen home channel of this platform; the one of the server settings applies again."""
     platform = context.source.platform
     if platform in PLATFORMS_WITHOUT_DELIVERY:
-        raise InvalidInput(say("home.not_here", "There is no home channel here. Use /sethome on a chat platform."))
+        raise InvalidInput.say("home.not_here", "There is no home channel here. Use /sethome on a chat platform.")
     removed = home_channels.remove(context.tx, platform)
     configured = context.config.home_channels.get(platform)
     text = say("home.not_set", "No home channel of {platform} was set with /sethome.", platform=platform.label)
@@ -100,11 +100,9 @@ def hand_off_session(context: CommandContext, *, target: str) -> CommandReply:
     """Continue this conversation in another chat of the same person, and tell both chats."""
     row = context.require_session()
     if row.session.shared:
-        raise NotAllowed(
-            say(
-                "handoff.shared",
-                "Several people share this conversation, so it stays here. Use /branch for a copy of your own.",
-            )
+        raise NotAllowed.say(
+            "handoff.shared",
+            "Several people share this conversation, so it stays here. Use /branch for a copy of your own.",
         )
     source = _find_own_chat(context, parse_target(target))
     arrival = lanes.Arrival(source=source, config=context.config, now=context.now, busy_since=lambda _session_id: None)
@@ -141,11 +139,9 @@ def _find_own_chat(context: CommandContext, target: DeliveryTarget) -> SessionSo
     The chat of another person and one that does not exist raise the same error.
     """
     if target.platform in PLATFORMS_WITHOUT_DELIVERY:
-        raise BadArguments(
-            say(
-                "handoff.no_platform",
-                "Name a chat platform, such as `/handoff telegram`. The web page has all your conversations.",
-            )
+        raise BadArguments.say(
+            "handoff.no_platform",
+            "Name a chat platform, such as `/handoff telegram`. The web page has all your conversations.",
         )
     here = find_delivery_address(context.source)
     for source in _list_own_chats(context, target.platform):
@@ -156,7 +152,7 @@ def _find_own_chat(context: CommandContext, target: DeliveryTarget) -> SessionSo
             _check_connected(context, source.platform)
             return source
     if here is not None and target.platform == here.platform and target.kind == "home":
-        raise InvalidInput(say("handoff.already", "You're already on {platform}.", platform=here.platform.label))
+        raise InvalidInput.say("handoff.already", "You're already on {platform}.", platform=here.platform.label)
     name = target.platform.label if target.kind == "home" else format_code(f"{target.platform}:{target.chat_id}")
     problem = say(
         "handoff.no_chat",
@@ -190,13 +186,13 @@ def _check_connected(context: CommandContext, platform: Platform) -> None:
 
 def _parse_sethome(text: str) -> CommandCall:
     if text.lower() not in {"", "off"}:
-        raise BadArguments(say("home.usage", "Use `/sethome` in the chat that you want, or `/sethome off`."))
+        raise BadArguments.say("home.usage", "Use `/sethome` in the chat that you want, or `/sethome off`.")
     return remove_home.call() if text else set_home.call()
 
 
 def _parse_handoff(text: str) -> CommandCall:
     if not text:
-        raise BadArguments(say("handoff.where", "Where to? Use `/handoff telegram`, for example."))
+        raise BadArguments.say("handoff.where", "Where to? Use `/handoff telegram`, for example.")
     try:
         parse_target(text)
     except InvalidInput as error:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from palaver.core.errors import InvalidInput, PalaverError, SendRejected, SendRetryable
 from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
-from palaver.core.texts import say
 from palaver.delivery.adapter import AccountLink, Adapter, OutgoingMessage
 from palaver.delivery.model import Capabilities
 
@@ -45,7 +44,7 @@ class LocalFiles(Adapter):
     async def send(self, message: OutgoingMessage) -> str:
         folder, name = message.address.chat_id, message.address.thread_id or ""
         if not (_SAFE_NAME.fullmatch(folder) and _SAFE_NAME.fullmatch(name)):
-            raise SendRejected(say("delivery.bad_file_name", "This is not the name of a file that Palaver writes."))
+            raise SendRejected.say("delivery.bad_file_name", "This is not the name of a file that Palaver writes.")
         path = self._folder / folder / f"{name}.md"
         await asyncio.to_thread(self._write, path, message.body)
         return str(path.relative_to(self._folder))
@@ -58,13 +57,11 @@ class LocalFiles(Adapter):
         except InvalidInput as error:
             raise SendRejected(error.text) from error
         except OSError as error:
-            raise SendRetryable(
-                say(
-                    "delivery.no_folder",
-                    "Could not create the folder {folder}: {reason}.",
-                    folder=path.parent,
-                    reason=error.strerror,
-                )
+            raise SendRetryable.say(
+                "delivery.no_folder",
+                "Could not create the folder {folder}: {reason}.",
+                folder=path.parent,
+                reason=error.strerror,
             ) from error
         except PalaverError as error:  # such as a full disk: there may be room later
             raise SendRetryable(error.text) from error

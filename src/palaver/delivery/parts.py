@@ -74,15 +74,13 @@ async def render_text(adapter: Adapter, markdown: str) -> list[str]:
         async with asyncio.timeout(RENDER_SECONDS):
             return await asyncio.to_thread(_render, adapter, markdown)
     except TimeoutError:
-        raise SendRejected(say("delivery.too_slow", "This answer took too long to prepare for the platform.")) from None
+        raise SendRejected.say("delivery.too_slow", "This answer took too long to prepare for the platform.") from None
     except Exception as error:  # an adapter may fail in any way, and then it would fail again
         log.exception("answer_not_rendered", extra={"platform": adapter.platform})
-        raise SendRejected(
-            say(
-                "delivery.not_prepared",
-                "This answer couldn't be prepared for the platform ({error}).",
-                error=type(error).__name__,
-            )
+        raise SendRejected.say(
+            "delivery.not_prepared",
+            "This answer couldn't be prepared for the platform ({error}).",
+            error=type(error).__name__,
         ) from error
 
 
@@ -103,7 +101,7 @@ async def build_parts(
     bodies = await render_text(adapter, markdown) if markdown else []
     attachment_nos = [no for no, file in files if file.size <= limit]
     if not bodies and not attachment_nos:
-        raise SendRejected(say("delivery.empty", "There is nothing to send: the answer is empty on this platform."))
+        raise SendRejected.say("delivery.empty", "There is nothing to send: the answer is empty on this platform.")
     parts = [DeliveryPart(no=no, body=body) for no, body in enumerate(bodies, 1)]
     return parts + [
         DeliveryPart(no=no, body="", attachment_no=attachment_no)

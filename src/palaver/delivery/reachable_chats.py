@@ -185,8 +185,8 @@ class ReachableChats:
         if self.is_guest or self.only_chat is not None:
             raise self._build_error(text, _NOT_ALLOWED)
         if not self.config.saves_local_files:
-            raise InvalidInput(
-                say("chat.no_folder", "local: this gateway has no home folder to save files in. Choose another target.")
+            raise InvalidInput.say(
+                "chat.no_folder", "local: this gateway has no home folder to save files in. Choose another target."
             )
         return ReachableChat(kind=ChatKind.LOCAL, target="local", name=LOCAL_FILE)
 

@@ -276,7 +276,7 @@ class DeliverySender:
                 raise AttachmentNotFound
             await asyncio.to_thread(files.get_path, file)
         except (AttachmentNotFound, AttachmentsUnavailable) as error:
-            raise SendRejected(say("delivery.no_file", "The file no longer exists.")) from error
+            raise SendRejected.say("delivery.no_file", "The file no longer exists.") from error
         return OutgoingFile(file.name, file.media_type, file.size, lambda: files.read(file))
 
     def _list_buttons(self, part: DeliveryPart) -> tuple[Button, ...]:

@@ -197,8 +197,8 @@ class LocalAgent(SingleModelAgent):
             on_piece,
         )
         if failure and not is_too_long:
-            raise AgentUnavailable(
-                say("local_model.failed", "The local model could not answer: {reason}", reason=failure)
+            raise AgentUnavailable.say(
+                "local_model.failed", "The local model could not answer: {reason}", reason=failure
             )
         return is_too_long
 
@@ -271,11 +271,10 @@ class _Prompt:
         """Omit some more of the oldest messages, but never the last one."""
         last = len(self.dialog) - 1
         if self.omitted_count >= last:
-            text = say(
+            raise ContextOverflow.say(
                 "local_model.too_long",
                 "This message is too long for the local model. Shorten the message or use a larger model.",
             )
-            raise ContextOverflow(text)
         self.omitted_count = min(self.omitted_count + _MESSAGES_PER_STEP, last)
         while self.omitted_count < last and self.dialog[self.omitted_count]["role"] != "user":
             self.omitted_count += 1

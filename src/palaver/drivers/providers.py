@@ -76,12 +76,11 @@ class ModelName(NamedTuple):
 def parse_model_name(text: str) -> ModelName:
     provider, colon, model = text.strip().partition(":")
     if not (provider and colon and model):
-        message = say(
+        raise InvalidInput.say(
             "drivers.bad_model_name",
             "{name} is not a model name. Use provider:model, such as openai:gpt-5.4-mini.",
             name=repr(text),
         )
-        raise InvalidInput(message)
     return ModelName(provider.lower(), model)
 
 

@@ -82,13 +82,12 @@ def choose_speaker(
 
 def _check_command(name: str, command: tuple[str, ...]) -> None:
     if not command:
-        text = say(
+        raise InvalidInput.say(
             "drivers.speech_command_missing",
             "speech.{name} is `command`, but speech.{command} is not set.",
             name=name,
             command=f"{name}_command",
         )
-        raise InvalidInput(text)
 
 
 def _choose_provider(

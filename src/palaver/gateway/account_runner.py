@@ -256,7 +256,7 @@ class AccountRunner:
             self._live_since = None
             try:
                 await self._connect(fence)
-                error: Exception = ConnectionLost(say("gateway.connection_ended", "The connection has ended."))
+                error: Exception = ConnectionLost.say("gateway.connection_ended", "The connection has ended.")
             except LeaseLost:
                 raise
             except Exception as raised:  # noqa: BLE001  (whatever it is, it is shown, and tried again)
@@ -297,12 +297,10 @@ class AccountRunner:
             async with asyncio.timeout(seconds):
                 info = await adapter.probe()
         except TimeoutError:
-            raise ConnectionLost(
-                say(
-                    "gateway.platform_timeout_seconds",
-                    "The platform did not answer within {seconds} seconds.",
-                    seconds=f"{seconds:g}",
-                )
+            raise ConnectionLost.say(
+                "gateway.platform_timeout_seconds",
+                "The platform did not answer within {seconds} seconds.",
+                seconds=f"{seconds:g}",
             ) from None
         self.status = apply_account_info(self.status, info, self.account)
         for warning in self.status.warnings:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from palaver.core.clock import format_time
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import SessionId
-from palaver.core.texts import say, translate
+from palaver.core.texts import translate
 from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice_to_address
 from palaver.people import table as people
@@ -139,7 +139,7 @@ def check_content(content: str | Sequence[Any], attachment_ids: Sequence[str] = 
     """Raise InvalidMessage for a message that is empty or has parts that people can't send."""
     is_empty = not content.strip() if isinstance(content, str) else not (isinstance(content, Sequence) and content)
     if is_empty and not attachment_ids:
-        raise InvalidMessage(say("message.empty", "content: the message is empty"))
+        raise InvalidMessage.say("message.empty", "content: the message is empty")
     check_message_parts(content)
 
 

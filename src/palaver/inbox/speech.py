@@ -152,7 +152,7 @@ class Speech:
         if engine is None or self._attachments is None:
             raise SpeechUnavailable
         if not attachment.is_audio:
-            raise InvalidInput(say("inbox.file_not_recording", "This file is not a recording."))
+            raise InvalidInput.say("inbox.file_not_recording", "This file is not a recording.")
         max_bytes = self._rules.max_minutes * 60 * MAX_BYTES_PER_SECOND
         if attachment.size > max_bytes:
             raise LimitReached(
@@ -188,7 +188,7 @@ class Speech:
             raise SpeechUnavailable
         pieces = await asyncio.to_thread(lambda: split_spoken_text(make_spoken_text(text)))
         if not pieces:
-            raise InvalidInput(say("inbox.nothing_to_read_aloud", "This answer has no text that can be read aloud."))
+            raise InvalidInput.say("inbox.nothing_to_read_aloud", "This answer has no text that can be read aloud.")
         if piece >= len(pieces):
             raise InvalidInput(f"piece: the answer has {len(pieces)} pieces, numbered from 0.", key="piece")
         work = SideWork(
@@ -212,8 +212,8 @@ class Speech:
         """Call an engine, and record what it has used, whatever becomes of it."""
         person_id = work.person_id
         if self._running[person_id] >= MAX_RUNNING_PER_PERSON:
-            raise LimitReached(
-                say("inbox.speech_busy", "You already have recordings or answers in progress. Try again in a moment.")
+            raise LimitReached.say(
+                "inbox.speech_busy", "You already have recordings or answers in progress. Try again in a moment."
             )
         self._running[person_id] += 1
         meter = self._budgets.make_meter(work, CallPurpose.SPEECH)

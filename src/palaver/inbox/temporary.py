@@ -118,7 +118,7 @@ class TemporaryQuestion:
                 limit=MAX_MESSAGES,
             )
         if not self.messages[-1].text.strip():
-            raise InvalidInput(say("temporary.last_message_empty", "messages: the last message is empty."))
+            raise InvalidInput.say("temporary.last_message_empty", "messages: the last message is empty.")
         lengths = [len(message.text) for message in self.messages]
         if lengths[-1] > MAX_MESSAGE_CHARS:
             raise InvalidInput(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from palaver.core.errors import InvalidInput, NothingToDo
-from palaver.core.texts import say
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import SILENT_ANSWER, Job, JobRun, JobRunKind
 from palaver.sessions.context import quote_chat_text
@@ -52,7 +51,7 @@ def load_active_run(tx: Transaction, lease: TurnLease) -> ActiveRun | None:
     run_row = job_runs.find_run(tx, str(lease.facts[JOB_RUN_KEY]))
     job_row = None if run_row is None else jobs.find_by_no(tx, run_row.job_no)
     if run_row is None or job_row is None:
-        raise NothingToDo(say("run.job_deleted", "The job was deleted."))
+        raise NothingToDo.say("run.job_deleted", "The job was deleted.")
     return ActiveRun(job_row=job_row, run=run_row.run)
 
 

@@ -300,13 +300,12 @@ def _make_draft(word: str, value: str) -> JobDraft:
     elif declared.kind == "count":
         is_forever = lowered in {"forever", DEFAULT_CHOICE}
         if not is_forever and not (value.isascii() and value.isdecimal() and int(value[:9]) <= declared.maximum):
-            text = say(
+            raise BadArguments.say(
                 "jobs.bad_count",
                 "`{field}` takes a number up to {limit}, or `forever`.",
                 field=word,
                 limit=str(declared.maximum),
             )
-            raise BadArguments(text)
         values[name] = 0 if is_forever else int(value)
     return JobDraft(**values)
 
@@ -348,7 +347,7 @@ def _parse_edit(text: str) -> CommandCall:
 
 def _parse_list(text: str) -> CommandCall:
     if text.lower() not in {"", EVERYTHING}:
-        raise BadArguments(say("jobs.list_usage", "`/jobs list` takes only `everything`, for owners."))
+        raise BadArguments.say("jobs.list_usage", "`/jobs list` takes only `everything`, for owners.")
     return list_jobs.call(everything=bool(text))
 
 
@@ -361,8 +360,8 @@ def _name_parser(verb: str, action: CommandAction[Any]) -> Callable[[str], Comma
         name = " ".join(words[:-1] if everything else words)
         job = _split_name(name)[0] or name
         if not job:
-            raise BadArguments(
-                say("jobs.which", "Which job? Use `/jobs {verb} name`. Use /jobs to list them.", verb=verb)
+            raise BadArguments.say(
+                "jobs.which", "Which job? Use `/jobs {verb} name`. Use /jobs to list them.", verb=verb
             )
         return action.call(job=job, everything=everything)
 
@@ -398,7 +397,7 @@ def _parse_jobs(text: str) -> CommandCall:
     parse = _PARSERS.get(verb.lower())
     if parse is None:
         verbs = ", ".join(map(format_code, _PARSERS))
-        raise BadArguments(say("jobs.verbs", "`/jobs` takes one of these: {verbs}.", verbs=verbs))
+        raise BadArguments.say("jobs.verbs", "`/jobs` takes one of these: {verbs}.", verbs=verbs)
     return parse(text[len(verb) :].strip())
 
 

@@ -88,15 +88,14 @@ class CronFields:
 def parse_cron(text: str) -> CronFields:
     """Read a cron expression; raise InvalidInput that says which field is wrong."""
     if len(text) > MAX_CRON_CHARS:
-        raise InvalidInput(say("cron.too_long", "it is longer than {limit} characters", limit=str(MAX_CRON_CHARS)))
+        raise InvalidInput.say("cron.too_long", "it is longer than {limit} characters", limit=str(MAX_CRON_CHARS))
     parts = text.upper().split()
     if len(parts) != 5:
-        message = say(
+        raise InvalidInput.say(
             "cron.five_fields",
             "a cron expression has five fields (minute hour day month weekday), this one {fields}",
             fields=len(parts),
         )
-        raise InvalidInput(message)
     weekdays: set[int] = set()
     nth_weekdays: set[tuple[int, int]] = set()
     for term in parts[4].split(","):

@@ -59,17 +59,17 @@ _ONE_DAY: Final = timedelta(days=1)
 def check_can_manage_all(principal: Principal) -> None:
     """Raise OwnerRequired unless this principal may see and manage the jobs of all people."""
     if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerRequired(say("jobs.others", "Only an owner can view and manage the jobs of other people."))
+        raise OwnerRequired.say("jobs.others", "Only an owner can view and manage the jobs of other people.")
 
 
 def check_not_job(principal: Principal) -> None:
     if principal.job_id is not None:
-        raise NotAllowed(say("jobs.no_jobs", "A job can't make or change jobs."))
+        raise NotAllowed.say("jobs.no_jobs", "A job can't make or change jobs.")
 
 
 def check_role(role: Role) -> None:
     if role is Role.GUEST:
-        raise NotAllowed(say("jobs.no_guests", "Guests can't have jobs. Ask an owner to make you a member."))
+        raise NotAllowed.say("jobs.no_guests", "Guests can't have jobs. Ask an owner to make you a member.")
 
 
 def find_maker(
@@ -90,8 +90,9 @@ def has_proposal(job: Job) -> bool:
 
 def check_has_proposal(job: Job) -> None:
     if not has_proposal(job):
-        text = say("jobs.nothing_proposed", "The agent has proposed nothing for the job {name}.", name=repr(job.name))
-        raise NothingToDo(text)
+        raise NothingToDo.say(
+            "jobs.nothing_proposed", "The agent has proposed nothing for the job {name}.", name=repr(job.name)
+        )
 
 
 def check_confirmed(job: Job) -> None:

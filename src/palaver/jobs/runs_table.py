@@ -16,7 +16,7 @@ from palaver.core.engines.base import Row, Transaction, build_placeholders, fetc
 from palaver.core.errors import JobRunning
 from palaver.core.ids import new_job_run_id
 from palaver.core.text import make_storable
-from palaver.core.texts import edit_text, say, store_text
+from palaver.core.texts import edit_text, store_text
 from palaver.jobs.model import JobResult, JobRun, JobRunKind, JobRunState, LastRun
 from palaver.sessions import delivery_queries, turn_leases
 
@@ -178,10 +178,9 @@ def enqueue(
 ) -> JobRun:
     """Queue a run of a job that is locked; raise `JobRunning` if the last one has not ended."""
     if find_open(tx, job_row.no) is not None:
-        text = say(
+        raise JobRunning.say(
             "jobs.running", "The job {name} is already running. Wait until it has ended.", name=repr(job_row.job.name)
         )
-        raise JobRunning(text)
     moment = to_micros(slot)
     while kind is JobRunKind.MANUAL and has_run_at(tx, job_row.no, from_micros(moment)):
         moment += 1  # a manual run has no slot of its own: any moment will do

@@ -23,7 +23,6 @@ from palaver.core.operation import (
     write_operation,
 )
 from palaver.core.source import Platform, SessionSource
-from palaver.core.texts import say
 from palaver.jobs import proposals, runs_table as job_runs, table as jobs
 from palaver.jobs.editor import (
     JobEditor,
@@ -205,8 +204,8 @@ class Jobs(Operations[R]):
         check_confirmed(job)
         if job.state is not JobState.ACTIVE:
             name = repr(job.name)
-            raise NothingToDo(
-                say("jobs.not_active", "The job {name} is not active: it is {state}.", name=name, state=job.state)
+            raise NothingToDo.say(
+                "jobs.not_active", "The job {name} is not active: it is {state}.", name=name, state=job.state
             )
         jobs.set_state(tx, job_row.no, JobState.PAUSED, None, None, self._now())
         return self._describe_changed(tx, job_row)
@@ -218,7 +217,7 @@ class Jobs(Operations[R]):
         check_confirmed(job_row.job)
         if job_row.job.state is JobState.ACTIVE:
             name = repr(job_row.job.name)
-            raise NothingToDo(say("jobs.active_already", "The job {name} is active already.", name=name))
+            raise NothingToDo.say("jobs.active_already", "The job {name} is active already.", name=name)
         self._editor.activate(tx, job_row, self._clock.now())
         return self._describe_changed(tx, job_row)
 
@@ -294,7 +293,7 @@ class Jobs(Operations[R]):
             return self._editor.change_waiting(tx, job_row, draft, now)
         fields = self._editor.change_fields(tx, job_row, draft, now)
         if not fields.list_changes(job):
-            raise NothingToDo(say("jobs.same", "The job {name} is like this already.", name=repr(job.name)))
+            raise NothingToDo.say("jobs.same", "The job {name} is like this already.", name=repr(job.name))
         jobs.check_name_free(tx, job.person_id, fields.name, except_no=job_row.no)
         change = encode_draft(draft, fields)
         jobs.update_fields(tx, job_row, {"proposed_change": change}, to_micros(now))
@@ -321,12 +320,11 @@ class Jobs(Operations[R]):
         job = job_row.job
         check_has_proposal(job)
         if asked_at is not None and job.asked_at != asked_at:
-            text = say(
+            raise NothingToDo.say(
                 "jobs.asked_again",
                 "The agent has changed its proposal for the job {name}. Look at it again.",
                 name=repr(job.name),
             )
-            raise NothingToDo(text)
         if job.state is JobState.PROPOSED:
             self._editor.activate(tx, job_row, now, anchor=now)
         elif job.proposed_change is not None:
@@ -372,7 +370,7 @@ class Jobs(Operations[R]):
     def _check_everything(self, principal: Principal) -> None:
         check_can_manage_all(principal)
         if self._only_chat is not None:
-            raise NotAllowed(say("command.private", "Other people read this chat. Use this in a direct message."))
+            raise NotAllowed.say("command.private", "Other people read this chat. Use this in a direct message.")
 
     def _find(self, tx: Transaction, principal: Principal, id_or_name: str, everything: bool) -> JobRow:
         if everything:

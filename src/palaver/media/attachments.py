@@ -28,7 +28,6 @@ from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import AttachmentsUnavailable, ConfigError, InvalidInput, StoreFull
 from palaver.core.fair_slots import FairSlots
 from palaver.core.files import check_room, flush_folder
-from palaver.core.texts import say
 from palaver.media import table as attachments
 from palaver.media.documents.extraction import (
     DOCUMENT_TYPES,
@@ -463,10 +462,9 @@ def find_attachments(
     """
     ids = list(dict.fromkeys([*find_attachment_ids(content), *attachment_ids]))
     if len(ids) > MAX_FILES_PER_MESSAGE:
-        text = say(
+        raise InvalidInput.say(
             "media.too_many_files", "attachments: a message can have up to {limit} files.", limit=MAX_FILES_PER_MESSAGE
         )
-        raise InvalidInput(text)
     if ids and person_id is None:
         raise AttachmentNotFound
     return [attachments.get_visible(tx, attachment_id, person_id) for attachment_id in ids]

@@ -85,7 +85,7 @@ def clean_memory(text: str, max_chars: int = MAX_MEMORY_CHARS) -> str:
     """Return the text without surrounding spaces; raise InvalidInput when it is empty or too long."""
     clean = make_storable(text).strip()
     if not clean:
-        raise InvalidInput(say("memory.empty", "There is nothing to remember: the text is empty."))
+        raise InvalidInput.say("memory.empty", "There is nothing to remember: the text is empty.")
     if len(clean) > max_chars:
         message = say(
             "memory.too_long",

@@ -100,17 +100,15 @@ class ConversationMemory(Operations[AsyncRunner]):
         if forgotten:
             return forgotten[0]
         if memories.list_matching(tx, audiences, id_or_text):
-            text = say(
+            raise NotAllowed.say(
                 "memory.elsewhere",
                 "This belongs to another conversation that you share with other people. Forget it there.",
             )
-            raise NotAllowed(text)
-        text = say(
+        raise NotFound.say(
             "memory.not_found",
             "No memory here has this id or exactly this text: {text}.",
             text=repr(make_excerpt(id_or_text)),
         )
-        raise NotFound(text)
 
     def _list_audiences(self, tx: Transaction) -> Sequence[int]:
         """List the audiences whose memories may be used here; the principal must belong to the conversation's own."""
@@ -175,13 +173,13 @@ class MemoryOperations(ViewPart[R]):
         if person_row is None:
             raise NotFound(f"There is no person {self._scope.person_id}.")
         if self._scope.is_personal_lane_in_group:
-            raise NotAllowed(
-                say("memory.private", "Other people read this chat. Manage your memories in a direct message.")
+            raise NotAllowed.say(
+                "memory.private", "Other people read this chat. Manage your memories in a direct message."
             )
         if self._scope.audience_no is None:
             return person_row.audience_no
         if self._scope.audience_no not in self._scope.list_own_audiences(tx):
-            raise NothingToDo(say("memory.no_session", "There is no conversation here yet. Send a message first."))
+            raise NothingToDo.say("memory.no_session", "There is no conversation here yet. Send a message first.")
         return self._scope.audience_no
 
     def _list_audiences(self, tx: Transaction) -> Sequence[int]:

@@ -154,12 +154,11 @@ def _parse_budget(text: str) -> CommandCall:
             return clear_limit.call(who=who, period=period)
     except InvalidInput as error:
         raise BadArguments(error.text) from None
-    message = say(
+    raise BadArguments.say(
         "budget.usage",
         "Use /budget alone to see your budget. Owners can change limits: {examples}.",
         examples=_EXAMPLES,
     )
-    raise BadArguments(message)
 
 
 BUDGET = Command(

@@ -196,7 +196,7 @@ def _check_subject(tx: Transaction, key: BudgetKey, profiles: Collection[str]) -
     if not subject:
         return
     if key.scope is BudgetScope.ALL:
-        raise InvalidInput(say("budget.all_has_none", "The budget of everybody together has no subject."))
+        raise InvalidInput.say("budget.all_has_none", "The budget of everybody together has no subject.")
     if key.scope is BudgetScope.PROFILE:
         if subject not in profiles:
             known = ", ".join(profiles) or "none is configured"
@@ -213,7 +213,7 @@ def _check_subject(tx: Transaction, key: BudgetKey, profiles: Collection[str]) -
 
 def _check_owner(principal: Principal) -> None:
     if principal.role is not Role.OWNER or principal.job_id is not None:
-        raise OwnerRequired(say("budget.owners_only", "Only an owner can see or change the budgets of others."))
+        raise OwnerRequired.say("budget.owners_only", "Only an owner can see or change the budgets of others.")
 
 
 def _parse_cursor(cursor: str | None) -> BudgetSubject | None:

@@ -141,8 +141,8 @@ def parse_set(text: str) -> tuple[str, BudgetPeriod, dict[BudgetUnit, int | None
     """Read whose limit to set, for which period, and the amounts by unit; `none` is no limit in any unit."""
     who, period, amount = _split(text)
     if amount is None:
-        raise InvalidInput(
-            say("budget.how_much", "How much? Use {amounts}. Example: `set all month $50`.", amounts=AMOUNT_EXAMPLES)
+        raise InvalidInput.say(
+            "budget.how_much", "How much? Use {amounts}. Example: `set all month $50`.", amounts=AMOUNT_EXAMPLES
         )
     unit, number = parse_amount(amount)
     return who, period, dict.fromkeys(BudgetUnit) if unit is None else {unit: number}
@@ -152,8 +152,8 @@ def parse_clear(text: str) -> tuple[str, BudgetPeriod]:
     """Read whose limit to clear, and for which period."""
     who, period, amount = _split(text)
     if amount is not None:
-        raise InvalidInput(
-            say("budget.clear_amount", "`clear` removes a limit and takes no amount. Example: `clear Ada day`.")
+        raise InvalidInput.say(
+            "budget.clear_amount", "`clear` removes a limit and takes no amount. Example: `clear Ada day`."
         )
     return who, period
 
@@ -171,12 +171,11 @@ def parse_subject(who: str) -> tuple[BudgetScope, str]:
 def _split(text: str) -> tuple[str, BudgetPeriod, str | None]:
     match = _WORDS.fullmatch(text.strip()) if len(text) <= MAX_WORDS_CHARS else None
     if match is None:
-        message = say(
+        raise InvalidInput.say(
             "budget.whose",
             "Whose limit, and for a day or a month? Examples: `set all month $50`, `set Ada day 200k tokens`,"
             " `clear job news day`.",
         )
-        raise InvalidInput(message)
     return match[1].strip(), BudgetPeriod(match[2].lower()), match[3]
 
 

@@ -24,7 +24,6 @@ from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.core.text import is_storable
-from palaver.core.texts import say
 from palaver.operation import person_erasure, shared_erasure
 from palaver.people import erasures_table as erasures, table as people
 from palaver.people.erasures_table import ErasedPerson, ErasureReport, ErasureRow
@@ -209,18 +208,14 @@ def _get_erasable(tx: Transaction, person_id: str) -> Person:
     if survivor_id is not None:
         return _get_erasable(tx, survivor_id)
     if any(each.platform == Platform.LOCAL for each in people.list_identities(tx, found.person.id)):
-        raise NotAllowed(
-            say(
-                "operation.terminal_person_stays",
-                "The person at the terminal of this gateway can't be erased: they run it. To erase"
-                " everything, stop the server and delete its folder.",
-            )
+        raise NotAllowed.say(
+            "operation.terminal_person_stays",
+            "The person at the terminal of this gateway can't be erased: they run it. To erase"
+            " everything, stop the server and delete its folder.",
         )
     if found.person.role is Role.OWNER and not people.has_other_owner(tx, found.person.id):
-        raise NotAllowed(
-            say(
-                "operation.last_owner_stays",
-                "The last owner can't be erased. Make another person an owner first.",
-            )
+        raise NotAllowed.say(
+            "operation.last_owner_stays",
+            "The last owner can't be erased. Make another person an owner first.",
         )
     return found.person

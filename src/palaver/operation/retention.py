@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, StoreBusy
-from palaver.core.texts import say
 from palaver.jobs.table import ALL_PIECES
 from palaver.operation import retention_table as retention
 from palaver.people.model import Principal, check_is_owner
@@ -72,12 +71,10 @@ def parse_age(text: str) -> timedelta:
     """Read an age such as `90d`, `12 weeks` or `1y`; a bare number is days."""
     match = _AGE.fullmatch(text.lower())
     if match is None:
-        raise InvalidInput(
-            say(
-                "operation.bad_age",
-                "{name} is not an age. Use days, weeks, months or years, such as 90d, 12w, 6m or 1y.",
-                name=repr(text),
-            )
+        raise InvalidInput.say(
+            "operation.bad_age",
+            "{name} is not an age. Use days, weeks, months or years, such as 90d, 12w, 6m or 1y.",
+            name=repr(text),
         )
     return timedelta(days=int(match[1]) * _DAYS[(match[2] or "d")[0]])
 

@@ -28,7 +28,6 @@ from palaver.core.source import (
     encode_source,
 )
 from palaver.core.text import make_storable
-from palaver.core.texts import say
 from palaver.people import access_table as sender_ids, linked_rows
 from palaver.people.model import Identity, Member, Person, Role, SignInMethods
 from palaver.people.person_data import (
@@ -182,7 +181,7 @@ def find_by_id(tx: Transaction, person_id: PersonId) -> PersonRow | None:
 def get_person(tx: Transaction, person_id: PersonId) -> Person:
     row = find_by_id(tx, person_id)
     if row is None:
-        raise NotFound(say("account.closed", "This account is closed."))
+        raise NotFound.say("account.closed", "This account is closed.")
     return row.person
 
 

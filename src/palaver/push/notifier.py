@@ -130,8 +130,7 @@ class PushNotifier:
     async def subscribe(self, sign_in_id: str, endpoint: str, public_key: str, auth_secret: str) -> None:
         """Store the subscription of a signed-in browser. Raises InvalidInput."""
         if not self.is_enabled:
-            text = say("push.disabled", "Notifications are turned off here (push.enabled in the settings).")
-            raise InvalidInput(text)
+            raise InvalidInput.say("push.disabled", "Notifications are turned off here (push.enabled in the settings).")
         self._check_endpoint(endpoint)
         server_key = await self.get_public_key()
         from palaver.push.encryption import check_keys  # loaded with the key
@@ -166,8 +165,8 @@ class PushNotifier:
         """
         subscription = await self._find(sign_in_id)
         if subscription is None:
-            raise InvalidInput(
-                say("push.not_subscribed", "This browser is not subscribed. Turn notifications on first.")
+            raise InvalidInput.say(
+                "push.not_subscribed", "This browser is not subscribed. Turn notifications on first."
             )
         if person_id in self._testing:
             message = say(
@@ -186,17 +185,15 @@ class PushNotifier:
         try:
             response = await self._send(subscription, {"kind": "test"}, topic="test")
         except (InvalidInput, ConnectionLost, TimeoutError) as error:
-            text = say(
+            raise PushFailed.say(
                 "push.service_unreachable", "The push service of this browser can't be reached: {reason}.", reason=error
-            )
-            raise PushFailed(text) from error
+            ) from error
         if response.is_gone:
             await self._engine.arun(Write(lambda tx: push.delete_subscription(tx, subscription.id)))
-            text = say(
+            raise PushFailed.say(
                 "push.subscription_ended",
                 "This browser has ended its subscription. Turn notifications off and on again.",
             )
-            raise PushFailed(text)
         if not response.is_ok:
             text = say(
                 "push.service_answered",

@@ -31,7 +31,6 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.core.source import Platform, SessionSource
-from palaver.core.texts import say
 
 if TYPE_CHECKING:
     from palaver.core.ids import DeliveryId, SessionId, TurnId
@@ -189,8 +188,8 @@ class DeliveryStatus:
 
 def make_unexpected_error(error: Exception) -> SendUncertain:
     """Return what an error that no adapter should raise means: the message may have arrived."""
-    return SendUncertain(
-        say("delivery.unexpected_error", "Unexpected error while sending ({error}).", error=type(error).__name__)
+    return SendUncertain.say(
+        "delivery.unexpected_error", "Unexpected error while sending ({error}).", error=type(error).__name__
     )
 
 

@@ -165,7 +165,7 @@ def build_shared_copy(
         if (text := redact(_get_text(message.content)).strip())
     ]
     if not messages:
-        raise NothingToDo(say("share.nothing_to_share", "There is nothing to share in this conversation yet."))
+        raise NothingToDo.say("share.nothing_to_share", "There is nothing to share in this conversation yet.")
     return {"title": None if title is None else redact(title), "messages": messages}
 
 

@@ -17,7 +17,6 @@ from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import LimitReached, NotAllowed, OwnerRequired
 from palaver.core.fair_slots import FairSlots
 from palaver.core.operation import AsyncRunner, Operations, Page, check_count, read_operation, write_operation
-from palaver.core.texts import say
 from palaver.people import table as people
 from palaver.people.model import Principal, Role, check_can_view_all, generate_secret
 from palaver.sessions import log_table as events, shares_table as shares, table as sessions
@@ -147,7 +146,7 @@ def _find_owner(principal: Principal, *, everything: bool) -> PersonId | None:
 
 def _check_may_share(tx: Transaction, principal: Principal, row: SessionRow) -> None:
     if principal.role is Role.GUEST:
-        raise NotAllowed(say("share.no_guests", "Guests can't share conversations."))
+        raise NotAllowed.say("share.no_guests", "Guests can't share conversations.")
     if principal.role is not Role.OWNER and shares.has_content_of_others(tx, row.no):
         raise OwnerRequired(_GROUP_CONTENT)
     if shares.count_shares(tx, principal.person_id) >= MAX_SHARES_PER_PERSON:

@@ -113,7 +113,7 @@ def choose_version(
     first_seq = _find_message_seq(changes, group, current.number) if current else group
     is_visible = "SELECT 1 FROM event WHERE session_no = $1 AND seq = $2 AND hidden_by IS NULL"
     if current is None or tx.fetch_one(is_visible, session_no, first_seq) is None:
-        raise NothingToDo(say("version.no_others", "This message has no other versions."))
+        raise NothingToDo.say("version.no_others", "This message has no other versions.")
     if not 1 <= number <= current.count:
         raise InvalidInput(
             say(
@@ -125,8 +125,8 @@ def choose_version(
             limit=current.count,
         )
     if number == current.number:
-        raise NothingToDo(
-            say("version.same", "Version {number} of {total} is already in use.", number=number, total=current.count)
+        raise NothingToDo.say(
+            "version.same", "Version {number} of {total} is already in use.", number=number, total=current.count
         )
     left = _find_hiding_change(changes, number)
     info = replace(current, number=number)
@@ -385,9 +385,7 @@ def create(
     previous_seq = events.lock_session(tx, session_no, "compaction_seq")
     last_replaced = events.find_row(tx, session_no, new.last_replaced_seq)
     if last_replaced is not None and last_replaced.hidden_by is not None:  # so may be all others: by an undo or rewrite
-        raise InvalidInput(
-            say("compress.changed", "The conversation changed while it was being summarized. Try again.")
-        )
+        raise InvalidInput.say("compress.changed", "The conversation changed while it was being summarized. Try again.")
     facts: dict[str, Any] = {
         "summary": make_storable(new.summary),
         "first_kept_seq": new.first_kept_seq,
@@ -405,16 +403,15 @@ def undo_last(tx: Transaction, session_no: int, now: int, person_id: PersonId | 
     """Undo the compaction in effect and return it; the one before it, if any, takes effect again."""
     seq: int | None = events.lock_session(tx, session_no, "compaction_seq")
     if seq is None:
-        raise NothingToRestore(
-            say("restore.no_summary", "This conversation has no summary: the agent already sees all of it.")
+        raise NothingToRestore.say(
+            "restore.no_summary", "This conversation has no summary: the agent already sees all of it."
         )
     facts = events.load_facts(tx, session_no, seq)
     compaction, previous_seq = _read_compaction(seq, facts), facts.get("previous_seq")
     if compaction is None:
-        text = say(
+        raise NothingToRestore.say(
             "restore.unreadable", "The summary can't be read, so it isn't used: the agent already sees all messages."
         )
-        raise NothingToRestore(text)
     undone = {"compaction_seq": seq, "previous_seq": previous_seq}
     events.append_event(tx, session_no, EventKind.COMPACTION_UNDONE, now, person_id, **undone)
     _set_current(tx, session_no, previous_seq)

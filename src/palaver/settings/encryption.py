@@ -43,11 +43,9 @@ def _decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     if encrypted.get("format") != _FORMAT:
-        raise DecryptionFailed(
-            say(
-                "settings.secret_of_newer_version",
-                "a newer version of Palaver has encrypted it. Upgrade Palaver, or set it again.",
-            )
+        raise DecryptionFailed.say(
+            "settings.secret_of_newer_version",
+            "a newer version of Palaver has encrypted it. Upgrade Palaver, or set it again.",
         )
     key = ring.find(str(encrypted.get("key")))
     if key is None:
@@ -56,10 +54,9 @@ def _decrypt(ring: KeyRing, name: str, encrypted: Mapping[str, Any]) -> Any:
         data = base64.b64decode(str(encrypted.get("data")), validate=True)
         return json.loads(AESGCM(key.material).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], _bind(name)))
     except (InvalidTag, binascii.Error, ValueError):
-        message = say(
+        raise DecryptionFailed.say(
             "settings.secret_changed_outside", "it was changed outside of Palaver and can't be decrypted. Set it again."
-        )
-        raise DecryptionFailed(message) from None
+        ) from None
 
 
 def explain_missing_key(ring: KeyRing) -> str:

@@ -192,8 +192,7 @@ def _add_stored(live: LiveSettings, platform: str, account: str, values: Mapping
         )
         raise InvalidInput(message, settings=secrets)
     if any(catalog.is_terminal_only(platform, name) and values[name] != stored.get(name) for name in values):
-        message = say(
+        raise InvalidInput.say(
             "settings.server_only", "This setting starts a program on the server, so it can be changed only there."
         )
-        raise InvalidInput(message)
     return {**stored, **values}

@@ -76,11 +76,9 @@ class PersonalImports:
     async def upload(self, principal: Principal, name: str | None, chunks: AsyncIterator[bytes]) -> PersonalImport:
         """Receive a file and start to check it."""
         if principal.role is Role.GUEST:
-            raise NotAllowed(
-                say(
-                    "transfer.no_guests",
-                    "Guests can't import conversations. Ask an owner to make you a member.",
-                )
+            raise NotAllowed.say(
+                "transfer.no_guests",
+                "Guests can't import conversations. Ask an owner to make you a member.",
             )
         upload = await self._uploads.receive(principal.person_id, name, chunks, self.max_bytes)
         self._start(upload)

@@ -16,7 +16,6 @@ from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import NothingToDo
-from palaver.core.texts import say
 from palaver.jobs.active_run import ActiveRun, build_job_run_prompt, load_active_run
 from palaver.memory import table as memory_blocks
 from palaver.memory.queue import load_memory_block
@@ -158,10 +157,10 @@ class RequestBuilder:
         log, is_truncated = compactions.load_view(tx, session_no, compaction, input_seq)
         question = next((event for event in log if event.seq == input_seq), None)
         if question is None:
-            raise NothingToDo(say("answer.undone", "The message was undone before I could answer it."))
+            raise NothingToDo.say("answer.undone", "The message was undone before I could answer it.")
         if question.message is None:
-            raise NothingToDo(
-                say("answer.damaged", "I can't read this message: its entry in the log is damaged. Send it again.")
+            raise NothingToDo.say(
+                "answer.damaged", "I can't read this message: its entry in the log is damaged. Send it again."
             )
         reactions = events.list_reactions(tx, session_no, after=log[0].seq, before=input_seq)
         job_run = load_active_run(tx, self.lease)

@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 from palaver.agent.profiles import list_allowed_models
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NotSignedIn, OwnerRequired, PalaverError
 from palaver.core.text import make_storable
-from palaver.core.texts import current_language, say, translate
+from palaver.core.texts import current_language, translate
 from palaver.core.wire import Doc, TypedDict
 from palaver.gateway.completions import (
     CompletionCall,
@@ -335,7 +335,7 @@ def _parse_content(content: str | list[dict[str, Any]] | None) -> tuple[str, lis
                 raise InvalidInput("messages: only text and image parts are supported.")
     text = make_storable("\n\n".join(texts))
     if not text.strip() and not images:
-        raise InvalidInput(say("temporary.last_message_empty", "messages: the last message is empty."))
+        raise InvalidInput.say("temporary.last_message_empty", "messages: the last message is empty.")
     return text, images
 
 

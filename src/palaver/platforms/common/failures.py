@@ -79,13 +79,11 @@ def make_delivery_error(platform: str, error: RequestError, *, is_repeatable: bo
                 )
             )
     if error.may_have_arrived and not is_repeatable:
-        return SendUncertain(
-            say(
-                "platform.not_confirmed",
-                "{platform} did not confirm the message: {reason}",
-                platform=platform,
-                reason=error,
-            )
+        return SendUncertain.say(
+            "platform.not_confirmed",
+            "{platform} did not confirm the message: {reason}",
+            platform=platform,
+            reason=error,
         )
     return SendRetryable(describe_outage(platform, error))
 
@@ -116,8 +114,8 @@ def _describe_wait(platform: str, seconds: float) -> Text:
 
 def make_unreachable_error(host: str, error: Exception) -> SendRetryable:
     """Return the error of a message for a server that no connection can be made to."""
-    return SendRetryable(
-        say("email.cant_reached", "{host} can't be reached ({error}).", host=host, error=type(error).__name__)
+    return SendRetryable.say(
+        "email.cant_reached", "{host} can't be reached ({error}).", host=host, error=type(error).__name__
     )
 
 

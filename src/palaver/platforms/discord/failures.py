@@ -124,6 +124,6 @@ def make_closed_error(code: int | None) -> PlatformError:
             return AccountRefused(CONTENT_REFUSED)
         case 4010 | 4011:
             return AccountRefused(TOO_MANY_SERVERS)
-    return ConnectionLost(
-        say("discord.connection_closed", "Discord has closed the connection (code {code}).", code=str(code))
+    return ConnectionLost.say(
+        "discord.connection_closed", "Discord has closed the connection (code {code}).", code=str(code)
     )

@@ -26,7 +26,6 @@ from discord.http import Route
 from discord.state import ConnectionState
 
 from palaver.core.errors import ConnectionLost
-from palaver.core.texts import say
 from palaver.platforms.common.failures import RequestError, RequestFailed
 from palaver.platforms.discord.failures import make_closed_error, make_platform_error
 
@@ -157,8 +156,8 @@ class GatewayClient(discord.Client):
                 self._session = None
             if self._session is None:
                 if sessions >= MAX_SESSIONS:
-                    raise ConnectionLost(
-                        say("discord.connection_unstable", "Discord ends the connection again and again.")
+                    raise ConnectionLost.say(
+                        "discord.connection_unstable", "Discord ends the connection again and again."
                     )
                 url = await self._find_gateway()
             if attempts > 1 or self._session is None:
@@ -173,12 +172,10 @@ class GatewayClient(discord.Client):
         limit = fields["session_start_limit"]
         if limit["remaining"] < 1:
             minutes = limit["reset_after"] / 60_000
-            raise ConnectionLost(
-                say(
-                    "discord.connecting_too_often",
-                    "Discord lets this bot connect again in {minutes} minutes: it did so too often.",
-                    minutes=f"{minutes:.0f}",
-                )
+            raise ConnectionLost.say(
+                "discord.connecting_too_often",
+                "Discord lets this bot connect again in {minutes} minutes: it did so too often.",
+                minutes=f"{minutes:.0f}",
             )
         return yarl.URL(fields["url"])
 

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from palaver.core.errors import SendRejected
 from palaver.core.text import shorten
-from palaver.core.texts import chat_language, say, translate
+from palaver.core.texts import chat_language, translate
 from palaver.delivery.splitting import split_markdown
 from palaver.platforms.common.markdown import TableLines, draw_table, name_cells, read_rows
 from palaver.platforms.discord.manifest import CAPABILITIES, MAX_BUTTONS, MAX_MESSAGE_CHARS
@@ -137,12 +137,10 @@ def build_channel_path(address: Address) -> str:
     """Return the path of the channel to send to: to Discord, a thread is a channel of its own. Raises SendRejected."""
     channel_id = address.thread_id or address.chat_id
     if not _is_id(channel_id):
-        raise SendRejected(
-            say(
-                "discord.bad_channel",
-                "{id} is not the id of a channel on Discord: such an id is a number.",
-                id=repr(channel_id),
-            )
+        raise SendRejected.say(
+            "discord.bad_channel",
+            "{id} is not the id of a channel on Discord: such an id is a number.",
+            id=repr(channel_id),
         )
     return f"/channels/{channel_id}"
 
@@ -151,7 +149,7 @@ def build_message_path(address: Address, message_id: str) -> str:
     """Return the path of a message. Raises SendRejected for what is none."""
     path = build_channel_path(address)
     if not _is_id(message_id):
-        raise SendRejected(say("discord.no_message", "There is no such message on Discord: a slash command is none."))
+        raise SendRejected.say("discord.no_message", "There is no such message on Discord: a slash command is none.")
     return f"{path}/messages/{message_id}"
 
 

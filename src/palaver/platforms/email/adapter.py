@@ -78,8 +78,8 @@ class EmailAdapter(Adapter):
             await connection.open_folder(self._settings.folder)
             has_idle = "IDLE" in connection.capabilities
         except ImapRefused as error:
-            raise ConnectionLost(
-                say("email.check_setting_folder", "{reason}. Check the setting folder.", reason=error)
+            raise ConnectionLost.say(
+                "email.check_setting_folder", "{reason}. Check the setting folder.", reason=error
             ) from None
         finally:
             await connection.close()
@@ -155,12 +155,10 @@ class EmailAdapter(Adapter):
         """Send a mail to everybody in the chat; return its Message-ID."""
         recipients = headers.split_addresses(message.address.chat_id)
         if recipients is None:
-            raise TargetUnreachable(
-                say(
-                    "email.bad_recipient",
-                    "{address} is not an e-mail address. Write it like ada@example.org, or several with commas.",
-                    address=repr(message.address.chat_id[:100]),
-                )
+            raise TargetUnreachable.say(
+                "email.bad_recipient",
+                "{address} is not an e-mail address. Write it like ada@example.org, or several with commas.",
+                address=repr(message.address.chat_id[:100]),
             )
         head = await self._make_head(message, recipients)
         mail = await self._build(head, message)
@@ -266,10 +264,8 @@ async def _read_file(file: OutgoingFile) -> bytes:
                     break
             else:
                 return bytes(data)
-    raise SendRejected(
-        say(
-            "email.file_too_large",
-            "The file is larger than {limit} MB, which most mail servers refuse.",
-            limit=MAX_FILE_BYTES // 1_000_000,
-        )
+    raise SendRejected.say(
+        "email.file_too_large",
+        "The file is larger than {limit} MB, which most mail servers refuse.",
+        limit=MAX_FILE_BYTES // 1_000_000,
     )

@@ -77,8 +77,8 @@ class MailClient:
             try:  # in a thread: it reads all certificates
                 self._context = await asyncio.to_thread(ssl.create_default_context, cafile=self._settings.ca_file)
             except OSError as error:
-                raise AccountRefused(
-                    say("email.ca_file_unreadable", "ca_file can't be read: {reason}.", reason=error.strerror or error)
+                raise AccountRefused.say(
+                    "email.ca_file_unreadable", "ca_file can't be read: {reason}.", reason=error.strerror or error
                 ) from None
         return self._context
 
@@ -110,11 +110,11 @@ class MailClient:
         while offset < max(part.size, 1):
             async with self._use_worker(self._settings.folder) as (worker, folder):
                 if folder.uid_validity != validity:
-                    raise ConnectionLost(say("email.mails_renumbered", "The server has given its mails new numbers."))
+                    raise ConnectionLost.say("email.mails_renumbered", "The server has given its mails new numbers.")
                 found = await worker.fetch(uid, f"BODY.PEEK[{part.section}]<{offset}.{CHUNK_BYTES}>")
             data = found.get(f"BODY[{part.section}]")
             if not isinstance(data, bytes):
-                raise ConnectionLost(say("email.mail_gone", "The mail is no longer in the mailbox."))
+                raise ConnectionLost.say("email.mail_gone", "The mail is no longer in the mailbox.")
             if not data:
                 break
             offset += len(data)
@@ -188,33 +188,26 @@ class MailClient:
         except aiosmtplib.SMTPAuthenticationError as error:
             if error.code < 500:
                 raise make_sign_in_outage(host) from None
-            raise AccountRefused(
-                say(
-                    "email.smtp_sign_in_refused",
-                    "{host} refuses the user name or the password (SMTP). Most providers want an app password here.",
-                    host=host,
-                )
+            raise AccountRefused.say(
+                "email.smtp_sign_in_refused",
+                "{host} refuses the user name or the password (SMTP). Most providers want an app password here.",
+                host=host,
             ) from None
         except ssl.SSLCertVerificationError as error:
             raise make_certificate_error(host, error) from None
         except aiosmtplib.SMTPNotSupported:
-            raise AccountRefused(
-                say(
-                    "email.smtp_lacks_sign_in",
-                    "{host} offers no encryption or no sign-in. Check smtp_port and smtp_security.",
-                    host=host,
-                )
+            raise AccountRefused.say(
+                "email.smtp_lacks_sign_in",
+                "{host} offers no encryption or no sign-in. Check smtp_port and smtp_security.",
+                host=host,
             ) from None
         except (aiosmtplib.SMTPException, OSError) as error:
-            raise ConnectionLost(
-                say(
-                    "email.smtp_unreachable",
-                    "{host} can't be reached at port {port} (SMTP, {error})."
-                    " Check smtp_host, smtp_port and smtp_security.",
-                    host=host,
-                    port=str(self._settings.get_smtp_port()),
-                    error=type(error).__name__,
-                )
+            raise ConnectionLost.say(
+                "email.smtp_unreachable",
+                "{host} can't be reached at port {port} (SMTP, {error}). Check smtp_host, smtp_port and smtp_security.",
+                host=host,
+                port=str(self._settings.get_smtp_port()),
+                error=type(error).__name__,
             ) from None
 
     @contextlib.asynccontextmanager
@@ -286,13 +279,11 @@ class MailClient:
         except aiosmtplib.SMTPDataError as error:
             raise classify_refusal(error.code, error.message, host) from None
         except (aiosmtplib.SMTPException, OSError) as error:
-            raise SendUncertain(
-                say(
-                    "email.not_confirmed",
-                    "{host} did not say whether it has taken the mail ({error}).",
-                    host=host,
-                    error=type(error).__name__,
-                )
+            raise SendUncertain.say(
+                "email.not_confirmed",
+                "{host} did not say whether it has taken the mail ({error}).",
+                host=host,
+                error=type(error).__name__,
             ) from None
 
 

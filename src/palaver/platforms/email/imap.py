@@ -108,12 +108,10 @@ class ImapConnection:
                 await self._connect()
                 greeting = await self._read_response()
                 if not greeting.line.upper().startswith(b"* OK"):
-                    raise ConnectionLost(
-                        say(
-                            "email.connections_refused",
-                            "{host} does not accept connections at the moment.",
-                            host=self._host,
-                        )
+                    raise ConnectionLost.say(
+                        "email.connections_refused",
+                        "{host} does not accept connections at the moment.",
+                        host=self._host,
                     )
                 if self._security == "starttls":
                     await self._start_tls()
@@ -128,44 +126,38 @@ class ImapConnection:
                 self._host, self._port, ssl=context, limit=MAX_RESPONSE_BYTES
             )
         except ssl.SSLCertVerificationError as error:
-            raise AccountRefused(
-                say(
-                    "email.bad_certificate",
-                    "The certificate of {host} is not valid: {reason}. Check the name of the server, or set"
-                    " ca_file for a server with its own certificate.",
-                    host=self._host,
-                    reason=error.verify_message,
-                )
+            raise AccountRefused.say(
+                "email.bad_certificate",
+                "The certificate of {host} is not valid: {reason}. Check the name of the server, or set"
+                " ca_file for a server with its own certificate.",
+                host=self._host,
+                reason=error.verify_message,
             ) from None
         except ssl.SSLError as error:
-            raise ConnectionLost(
-                say(
-                    "email.no_tls",
-                    "{host} does not speak TLS at port {port} ({error}). Check imap_port and imap_security.",
-                    host=self._host,
-                    port=str(self._port),
-                    error=error.reason,
-                )
+            raise ConnectionLost.say(
+                "email.no_tls",
+                "{host} does not speak TLS at port {port} ({error}). Check imap_port and imap_security.",
+                host=self._host,
+                port=str(self._port),
+                error=error.reason,
             ) from None
         except TimeoutError:
             raise
         except OSError as error:
-            raise ConnectionLost(
-                say(
-                    "email.imap_unreachable",
-                    "{host} can't be reached at port {port} ({error}). Check imap_host and imap_port.",
-                    host=self._host,
-                    port=str(self._port),
-                    error=type(error).__name__,
-                )
+            raise ConnectionLost.say(
+                "email.imap_unreachable",
+                "{host} can't be reached at port {port} ({error}). Check imap_host and imap_port.",
+                host=self._host,
+                port=str(self._port),
+                error=type(error).__name__,
             ) from None
 
     async def _start_tls(self) -> None:
         try:
             await self.run("STARTTLS", b"STARTTLS")
         except ImapRefused:
-            raise AccountRefused(
-                say("email.no_starttls", "{host} does not offer STARTTLS. Set imap_security to tls.", host=self._host)
+            raise AccountRefused.say(
+                "email.no_starttls", "{host} does not offer STARTTLS. Set imap_security to tls.", host=self._host
             ) from None
         assert self._writer is not None and self._context is not None  # noqa: S101, PT018
         await self._refuse_unencrypted_data()
@@ -183,12 +175,10 @@ class ImapConnection:
                 async with asyncio.timeout(0):
                     if not await self._reader.read(1):
                         raise EOFError
-                    raise ConnectionLost(
-                        say(
-                            "email.data_before_encryption",
-                            "{host} has sent data before the encryption began.",
-                            host=self._host,
-                        )
+                    raise ConnectionLost.say(
+                        "email.data_before_encryption",
+                        "{host} has sent data before the encryption began.",
+                        host=self._host,
                     )
 
     async def _load_capabilities(self) -> None:
@@ -207,13 +197,11 @@ class ImapConnection:
         except ImapRefused as error:
             if any(word.lower() in error.answer.lower() for word in _TEMPORARY):
                 raise make_sign_in_outage(self._host) from None
-            raise AccountRefused(
-                say(
-                    "email.imap_sign_in_refused",
-                    "{host} refuses the user name or the password. Most providers want an app password here, and"
-                    " IMAP has to be switched on in the settings of the mailbox.",
-                    host=self._host,
-                )
+            raise AccountRefused.say(
+                "email.imap_sign_in_refused",
+                "{host} refuses the user name or the password. Most providers want an app password here, and"
+                " IMAP has to be switched on in the settings of the mailbox.",
+                host=self._host,
             ) from None
 
     # ---- commands --------------------------------------------------------------------------------------------
@@ -244,13 +232,11 @@ class ImapConnection:
                         responses.append(response)
                         size += sum(map(len, response.fragments))
                         if len(responses) > MAX_RESPONSES or size > MAX_COMMAND_BYTES:
-                            raise ConnectionLost(
-                                say(
-                                    "email.answer_too_long",
-                                    "{host} sends too much as an answer to {command}.",
-                                    host=self._host,
-                                    command=name,
-                                )
+                            raise ConnectionLost.say(
+                                "email.answer_too_long",
+                                "{host} sends too much as an answer to {command}.",
+                                host=self._host,
+                                command=name,
                             )
 
     async def open_folder(self, name: str) -> Folder:
@@ -260,8 +246,8 @@ class ImapConnection:
         validity = re.search(rb"\[UIDVALIDITY (\d{1,15})\]", text, re.IGNORECASE)
         following = re.search(rb"\[UIDNEXT (\d{1,15})\]", text, re.IGNORECASE)
         if validity is None:
-            raise ConnectionLost(
-                say("email.no_uidvalidity", "{host} gives mails no lasting numbers (UIDVALIDITY).", host=self._host)
+            raise ConnectionLost.say(
+                "email.no_uidvalidity", "{host} gives mails no lasting numbers (UIDVALIDITY).", host=self._host
             )
         return Folder(int(validity[1]), int(following[1]) if following else None)
 
@@ -278,12 +264,10 @@ class ImapConnection:
         for response in await self.run("SEARCH", b"UID SEARCH " + criteria):
             words = response.line.split()
             if not response.is_complete or any(len(word) > MAX_UID_DIGITS for word in words[2:] if word.isdigit()):
-                raise ConnectionLost(
-                    say(
-                        "email.mail_list_too_long",
-                        "{host} sends a list of mails that can't be read: it is too long.",
-                        host=self._host,
-                    )
+                raise ConnectionLost.say(
+                    "email.mail_list_too_long",
+                    "{host} sends a list of mails that can't be read: it is too long.",
+                    host=self._host,
                 )
             if words[1:2] and words[1].upper() == b"SEARCH":
                 numbers.update(int(word) for word in words[2:] if word.isdigit())
@@ -381,7 +365,7 @@ class ImapConnection:
                 self._writer.transport.abort()
                 self._writer = None
             if isinstance(error, TimeoutError):
-                raise ConnectionLost(say("email.not_answer", "{host} does not answer.", host=self._host)) from None
+                raise ConnectionLost.say("email.not_answer", "{host} does not answer.", host=self._host) from None
             if isinstance(error, OSError | EOFError):
                 cause = EOFError() if isinstance(error, EOFError) else error  # asyncio has a subclass of it
                 raise ConnectionLost(describe_broken_connection(self._host, cause)) from None
@@ -397,7 +381,7 @@ class ImapConnection:
 
     async def _write(self, data: bytes) -> None:
         if self._writer is None:
-            raise ConnectionLost(say("email.connection_closed", "The connection to {host} is closed.", host=self._host))
+            raise ConnectionLost.say("email.connection_closed", "The connection to {host} is closed.", host=self._host)
         self._writer.write(data)
         await self._writer.drain()
 
@@ -446,20 +430,16 @@ class ImapConnection:
 
 
 def make_certificate_error(host: str, error: ssl.SSLCertVerificationError) -> AccountRefused:
-    return AccountRefused(
-        say(
-            "email.certificate_not_valid",
-            "The certificate of {host} is not valid: {reason}.",
-            host=host,
-            reason=error.verify_message,
-        )
+    return AccountRefused.say(
+        "email.certificate_not_valid",
+        "The certificate of {host} is not valid: {reason}.",
+        host=host,
+        reason=error.verify_message,
     )
 
 
 def make_sign_in_outage(host: str) -> ConnectionLost:
-    return ConnectionLost(
-        say("email.sign_in_unavailable", "{host} can't sign the account in at the moment.", host=host)
-    )
+    return ConnectionLost.say("email.sign_in_unavailable", "{host} can't sign the account in at the moment.", host=host)
 
 
 def describe_broken_connection(host: str, error: BaseException) -> str:
@@ -471,11 +451,9 @@ def describe_broken_connection(host: str, error: BaseException) -> str:
 def _quote(text: str) -> bytes:
     data = text.encode()
     if not _PLAIN_TEXT.fullmatch(data):
-        raise AccountRefused(
-            say(
-                "email.ascii_credentials_only",
-                "The server can't take a user name or password with letters beyond ASCII.",
-            )
+        raise AccountRefused.say(
+            "email.ascii_credentials_only",
+            "The server can't take a user name or password with letters beyond ASCII.",
         )
     return b'"' + data.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 

@@ -138,8 +138,8 @@ class MatrixAdapter(Adapter):
             if isinstance(error, RequestRefused) and error.is_bad_token:
                 self._is_signed_in = False
                 if self._settings.access_token is None:
-                    raise ConnectionLost(
-                        say("matrix.token_ended", "The access token has ended. Signing in again.")
+                    raise ConnectionLost.say(
+                        "matrix.token_ended", "The access token has ended. Signing in again."
                     ) from error
             raise to_platform_error(error) from error
 
@@ -242,12 +242,10 @@ class MatrixAdapter(Adapter):
         else:
             is_encrypted = await self._client.fetch_state(room_id, "m.room.encryption") is not None
         if is_encrypted and self._encryption is None:
-            raise SendRejected(
-                say(
-                    "matrix.room_encrypted",
-                    "This room is encrypted, and encryption is not set up. Run: pip install"
-                    " 'palaver[matrix-encryption]', and set encryption to true for this account.",
-                )
+            raise SendRejected.say(
+                "matrix.room_encrypted",
+                "This room is encrypted, and encryption is not set up. Run: pip install"
+                " 'palaver[matrix-encryption]', and set encryption to true for this account.",
             )
         return is_encrypted
 
@@ -296,8 +294,8 @@ class MatrixAdapter(Adapter):
         if tombstone and (replacement := read_text(tombstone.get("replacement_room"))):
             raise ChatMovedAway("The room was replaced by another one.", new_chat_id=replacement) from refusal
         if not joined:
-            raise TargetUnreachable(
-                say("matrix.we_not_room", "We are not in this room: {reason}", reason=refusal.explanation)
+            raise TargetUnreachable.say(
+                "matrix.we_not_room", "We are not in this room: {reason}", reason=refusal.explanation
             ) from refusal
 
 

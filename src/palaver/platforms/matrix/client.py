@@ -292,28 +292,24 @@ def to_delivery_error(error: RequestError) -> DeliveryError:
     if error.may_have_arrived:
         return SendUncertain(_describe_outage(error))
     if error.code == "M_NOT_FOUND":
-        return TargetUnreachable(
-            say(
-                "matrix.room_or_message_unknown",
-                "The homeserver does not know this room or message: {reason}",
-                reason=error,
-            )
+        return TargetUnreachable.say(
+            "matrix.room_or_message_unknown",
+            "The homeserver does not know this room or message: {reason}",
+            reason=error,
         )
-    return SendRejected(
-        say("matrix.homeserver_rejected_message", "The homeserver rejected the message: {reason}", reason=error)
+    return SendRejected.say(
+        "matrix.homeserver_rejected_message", "The homeserver rejected the message: {reason}", reason=error
     )
 
 
 def to_platform_error(error: RequestError) -> PlatformError:
     """Return what the failure of a request means for the account."""
     if isinstance(error, RequestRefused) and error.is_bad_token:
-        return AccountRefused(
-            say(
-                "matrix.token_refused",
-                "The homeserver does not accept the access token. Sign in with the account again, and set the"
-                " new token as access_token or MATRIX_ACCESS_TOKEN. It said: {reason}",
-                reason=error.explanation,
-            )
+        return AccountRefused.say(
+            "matrix.token_refused",
+            "The homeserver does not accept the access token. Sign in with the account again, and set the"
+            " new token as access_token or MATRIX_ACCESS_TOKEN. It said: {reason}",
+            reason=error.explanation,
         )
     return ConnectionLost(_describe_outage(error))
 

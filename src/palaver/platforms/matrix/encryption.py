@@ -166,8 +166,8 @@ class RoomEncryption:
                     room_id, {"type": event_type, "content": dict(content)}
                 )
             except (EncryptionError, LocalProtocolError) as error:
-                raise SendRetryable(
-                    say("matrix.not_encrypted", "The message could not be encrypted: {reason}", reason=error)
+                raise SendRetryable.say(
+                    "matrix.not_encrypted", "The message could not be encrypted: {reason}", reason=error
                 ) from error
         if "m.relates_to" in content:  # homeservers group threads and edits by it
             encrypted["m.relates_to"] = content["m.relates_to"]

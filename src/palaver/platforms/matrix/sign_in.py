@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from palaver.core.errors import AccountRefused
 from palaver.core.files import write_file_atomically
-from palaver.core.texts import say
 from palaver.platforms.matrix.client import API, MatrixClient, RequestRefused
 from palaver.platforms.matrix.inbound import read_text
 
@@ -60,13 +59,11 @@ async def _check_token(client: MatrixClient, settings: MatrixSettings) -> None:
     answer = await client.request("GET", f"{API}/account/whoami")  # the user and the device that the token belongs to
     user_id = read_text(answer.get("user_id")) or ""
     if settings.user_id is not None and settings.user_id != user_id:
-        raise AccountRefused(
-            say(
-                "matrix.token_of_other_user",
-                "The access token belongs to {owner}, but user_id is {user}. Correct one of the two.",
-                owner=user_id,
-                user=settings.user_id,
-            )
+        raise AccountRefused.say(
+            "matrix.token_of_other_user",
+            "The access token belongs to {owner}, but user_id is {user}. Correct one of the two.",
+            owner=user_id,
+            user=settings.user_id,
         )
     client.user_id, client.device_id = user_id, read_text(answer.get("device_id"))
 
@@ -84,14 +81,12 @@ async def _log_in(client: MatrixClient, settings: MatrixSettings, folder: Path, 
         )
     except RequestRefused as error:
         if error.status in {401, 403}:
-            raise AccountRefused(
-                say(
-                    "matrix.password_refused",
-                    "The homeserver does not accept the password of {user}. Check user_id and password (or"
-                    " MATRIX_USER_ID and MATRIX_PASSWORD). It said: {reason}",
-                    user=settings.user_id,
-                    reason=error.explanation,
-                )
+            raise AccountRefused.say(
+                "matrix.password_refused",
+                "The homeserver does not accept the password of {user}. Check user_id and password (or"
+                " MATRIX_USER_ID and MATRIX_PASSWORD). It said: {reason}",
+                user=settings.user_id,
+                reason=error.explanation,
             ) from error
         raise
     stored = _StoredSignIn(

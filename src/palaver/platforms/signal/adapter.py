@@ -19,7 +19,6 @@ from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, Se
 from palaver.core.files import get_free_bytes
 from palaver.core.source import Platform
 from palaver.core.tasks import cancel_tasks
-from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.failures import make_repeatable
@@ -107,7 +106,7 @@ class SignalAdapter(Adapter):
         version = await read_version(await asyncio.to_thread(find_program, self._settings.program))
         account = await self._read_account()
         if self._process is not None and not await self._check_server(self._process, self._timing.answer):
-            raise ConnectionLost(say("signal.server_unreachable", "Signal's server can't be reached right now."))
+            raise ConnectionLost.say("signal.server_unreachable", "Signal's server can't be reached right now.")
         state = await self._load_state()
         return describe_account(
             version, account, devices=self._devices, connected_at=state.connected_at, now=datetime.now(UTC)
@@ -151,8 +150,8 @@ class SignalAdapter(Adapter):
         await link_device(program, str(self._config_folder), self._settings.device_name, link.report_linking)
         account = await self._read_account()
         if account is None:
-            raise ConnectionLost(
-                say("signal.no_account_stored", "signal-cli has linked this device, but has stored no account.")
+            raise ConnectionLost.say(
+                "signal.no_account_stored", "signal-cli has linked this device, but has stored no account."
             )
         return account
 
@@ -169,13 +168,11 @@ class SignalAdapter(Adapter):
             if pid is not None and await asyncio.to_thread(spool.is_written_by, pid):
                 kill_leftover(pid)
             if await self._has_writers_after(self._timing.leftover_kill, spool, numbers):
-                raise ConnectionLost(
-                    say(
-                        "signal.folder_in_use",
-                        "Another process still writes into {folder}: a second Palaver, or a signal-cli that does not"
-                        " end. Stop it.",
-                        folder=self._folder / "spool",
-                    )
+                raise ConnectionLost.say(
+                    "signal.folder_in_use",
+                    "Another process still writes into {folder}: a second Palaver, or a signal-cli that does not"
+                    " end. Stop it.",
+                    folder=self._folder / "spool",
                 )
 
     async def _has_writers_after(self, seconds: float, spool: Spool, numbers: Sequence[int]) -> bool:
@@ -268,8 +265,8 @@ class SignalAdapter(Adapter):
         """Stop receiving before the disk is full: signal-cli would forget messages that it can't write."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if get_free_bytes(self._folder) < MIN_FREE_BYTES:
-            raise ConnectionLost(
-                say("signal.disk_almost_full", "The disk is almost full, so Signal is paused. Free some space.")
+            raise ConnectionLost.say(
+                "signal.disk_almost_full", "The disk is almost full, so Signal is paused. Free some space."
             )
 
     async def _check_server(self, process: SignalProcess, seconds: float) -> bool:
@@ -353,8 +350,8 @@ class SignalAdapter(Adapter):
         if message.is_preview and len(revisions) >= MAX_PREVIEW_EDITS:
             return
         if len(revisions) >= MAX_EDITS:
-            raise SendRejected(
-                say("signal.too_many_edits", "Signal allows {limit} edits of a message.", limit=MAX_EDITS)
+            raise SendRejected.say(
+                "signal.too_many_edits", "Signal allows {limit} edits of a message.", limit=MAX_EDITS
             )
         parameters = self._build_target(message.address) | MessageBody.from_json(message.body).build_parameters()
         parameters["editTimestamp"] = max(revisions, default=state.find_original(ref)).timestamp
@@ -413,7 +410,7 @@ class SignalAdapter(Adapter):
         """Make a request about a chat; raises a DeliveryError."""
         process = self._process
         if process is None:
-            raise SendRetryable(say("signal.not_connected", "Signal is not connected."))
+            raise SendRetryable.say("signal.not_connected", "Signal is not connected.")
         try:
             return await process.request(method, parameters, key=key, seconds=seconds)
         except RequestNotSent as error:

@@ -139,44 +139,40 @@ def make_delivery_error(error: RpcError, command: str) -> DeliveryError:
     if error.code == RATE_LIMIT_ERROR or kinds == {"RATE_LIMIT_FAILURE"}:
         return _make_rate_limit_error(error.results, command)
     if error.code == UNTRUSTED_KEY_ERROR or kinds == {"IDENTITY_FAILURE"}:
-        return SendRejected(
-            say(
-                "signal.safety_number_changed",
-                "The safety number of this person has changed, so Signal holds the message back. Compare the"
-                " safety number with them. Then stop Palaver, run `{command} trust --verified-safety-number"
-                " NUMBER PERSON`, start Palaver and send it again.",
-                command=command,
-            )
+        return SendRejected.say(
+            "signal.safety_number_changed",
+            "The safety number of this person has changed, so Signal holds the message back. Compare the"
+            " safety number with them. Then stop Palaver, run `{command} trust --verified-safety-number"
+            " NUMBER PERSON`, start Palaver and send it again.",
+            command=command,
         )
     if kinds == {"UNREGISTERED_FAILURE"} or _UNKNOWN_CHAT.search(error.message):
-        return TargetUnreachable(
-            say("signal.person_gone", "This person is no longer on Signal, or the account is no longer in this group."),
+        return TargetUnreachable.say(
+            "signal.person_gone", "This person is no longer on Signal, or the account is no longer in this group."
         )
     if kinds == {"INVALID_PRE_KEY_FAILURE"}:
-        return SendRejected(
-            say("signal.bad_keys", "The keys of this person's device are not valid. Ask them to open Signal once.")
+        return SendRejected.say(
+            "signal.bad_keys", "The keys of this person's device are not valid. Ask them to open Signal once."
         )
     if "NETWORK_FAILURE" in kinds:
-        return SendUncertain(
-            say("signal.connection_broke", "The connection to Signal broke while the message was being sent.")
+        return SendUncertain.say(
+            "signal.connection_broke", "The connection to Signal broke while the message was being sent."
         )
     return _make_other_error(error)
 
 
 def _make_other_error(error: RpcError) -> DeliveryError:
     if _UNRESOLVED.search(error.message):
-        return SendRetryable(say("signal.unreachable", "Signal can't be reached right now."))
+        return SendRetryable.say("signal.unreachable", "Signal can't be reached right now.")
     if is_unauthorized(error.message):
-        return SendRetryable(say("signal.device_refused", "Signal refuses this device right now."))
+        return SendRetryable.say("signal.device_refused", "Signal refuses this device right now.")
     if error.code == USER_ERROR or error.code in INVALID_REQUEST_CODES:
         reason = hide_people(error.message)
-        return SendRejected(say("signal.message_refused", "signal-cli refuses the message: {reason}", reason=reason))
-    return SendUncertain(
-        say(
-            "signal.failed_while_sending",
-            "signal-cli failed while the message was being sent (error {code}).",
-            code=str(error.code),
-        )
+        return SendRejected.say("signal.message_refused", "signal-cli refuses the message: {reason}", reason=reason)
+    return SendUncertain.say(
+        "signal.failed_while_sending",
+        "signal-cli failed while the message was being sent (error {code}).",
+        code=str(error.code),
     )
 
 
@@ -209,14 +205,12 @@ def make_exit_error(output: str, code: int | None, *, is_primary: bool = False) 
         return refused
     last = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
     if not last:
-        return ConnectionLost(say("signal.ended", "signal-cli has ended (exit code {code}).", code=str(code)))
-    return ConnectionLost(
-        say(
-            "signal.ended_because",
-            "signal-cli has ended (exit code {code}): {reason}",
-            code=str(code),
-            reason=hide_people(last)[:200],
-        )
+        return ConnectionLost.say("signal.ended", "signal-cli has ended (exit code {code}).", code=str(code))
+    return ConnectionLost.say(
+        "signal.ended_because",
+        "signal-cli has ended (exit code {code}): {reason}",
+        code=str(code),
+        reason=hide_people(last)[:200],
     )
 
 
@@ -229,13 +223,11 @@ def find_program(program: str) -> str:
     """Return the path of signal-cli. Raises AccountRefused with what to install."""
     found = shutil.which(Path(program).expanduser())
     if found is None:
-        raise AccountRefused(
-            say(
-                "signal.not_installed",
-                "signal-cli is not installed: there is no program {program}. {fix}",
-                program=repr(program),
-                fix=INSTALL_STEP,
-            )
+        raise AccountRefused.say(
+            "signal.not_installed",
+            "signal-cli is not installed: there is no program {program}. {fix}",
+            program=repr(program),
+            fix=INSTALL_STEP,
         )
     return found
 
@@ -256,14 +248,12 @@ async def start_program(arguments: Sequence[str], **streams: Any) -> asyncio.sub
             **streams,
         )
     except OSError as error:
-        raise AccountRefused(
-            say(
-                "signal.cant_started",
-                "{program} can't be started: {reason}. {fix}",
-                program=arguments[0],
-                reason=error.strerror,
-                fix=INSTALL_STEP,
-            )
+        raise AccountRefused.say(
+            "signal.cant_started",
+            "{program} can't be started: {reason}. {fix}",
+            program=arguments[0],
+            reason=error.strerror,
+            fix=INSTALL_STEP,
         ) from None
 
 
@@ -309,20 +299,18 @@ async def read_version(program: str) -> str:
     if refused := find_setup_error(output):
         raise refused
     last = hide_people(output.strip().rpartition("\n")[2])[:200]
-    raise AccountRefused(
-        say(
-            "signal.not_work",
-            "{program} does not work: {reason}. {fix}",
-            program=program,
-            reason=last or f"exit code {process.returncode}",
-            fix=INSTALL_STEP,
-        )
+    raise AccountRefused.say(
+        "signal.not_work",
+        "{program} does not work: {reason}. {fix}",
+        program=program,
+        reason=last or f"exit code {process.returncode}",
+        fix=INSTALL_STEP,
     )
 
 
 def _make_timeout_error(seconds: float) -> ConnectionLost:
-    return ConnectionLost(
-        say("signal.timeout", "signal-cli did not answer within {seconds} seconds.", seconds=f"{seconds:g}")
+    return ConnectionLost.say(
+        "signal.timeout", "signal-cli did not answer within {seconds} seconds.", seconds=f"{seconds:g}"
     )
 
 
@@ -376,13 +364,11 @@ class SignalProcess:
                 return
             if asyncio.get_running_loop().time() > deadline:
                 last = hide_people(self._error_lines[-1]) if self._error_lines else "it says nothing"
-                raise ConnectionLost(
-                    say(
-                        "signal.start_timeout",
-                        "signal-cli did not start within {seconds} seconds: {reason}",
-                        seconds=f"{seconds:g}",
-                        reason=last,
-                    )
+                raise ConnectionLost.say(
+                    "signal.start_timeout",
+                    "signal-cli did not start within {seconds} seconds: {reason}",
+                    seconds=f"{seconds:g}",
+                    reason=last,
                 )
             await self.wait(poll_seconds)
 
@@ -460,7 +446,7 @@ class SignalProcess:
             for answer in self._answers.values():
                 if not answer.done():
                     answer.set_exception(
-                        ConnectionLost(say("signal.ended_before_answer", "signal-cli has ended before it answered."))
+                        ConnectionLost.say("signal.ended_before_answer", "signal-cli has ended before it answered.")
                     )
 
     def _handle_answer(self, line: Mapping[str, Any]) -> None:

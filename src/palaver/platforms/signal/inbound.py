@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.errors import SendRejected
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.core.texts import say
 from palaver.platforms.common.inbound import list_items
 from palaver.sessions.inbound import (
     AnyUpdate,
@@ -78,12 +77,10 @@ def build_target(address: Address) -> dict[str, Any]:
     with contextlib.suppress(ValueError):
         if len(base64.b64decode(chat_id, validate=True)) in _GROUP_ID_BYTES:
             return {"groupId": chat_id}
-    raise SendRejected(
-        say(
-            "signal.bad_chat",
-            "This is not a chat on Signal: use a phone number such as +491701234567, the id of a person or"
-            " the id of a group.",
-        )
+    raise SendRejected.say(
+        "signal.bad_chat",
+        "This is not a chat on Signal: use a phone number such as +491701234567, the id of a person or"
+        " the id of a group.",
     )
 
 

@@ -67,24 +67,20 @@ def read_account(folder: Path, number: str | None) -> LinkedAccount | None:
     found = [each for each in entries if number is None or each.get("number") == number]
     if len(found) > 1:
         numbers = ", ".join(str(each.get("number")) for each in found)
-        raise AccountRefused(
-            say(
-                "signal.several_accounts_in_folder",
-                "The folder {folder} has several Signal accounts: {numbers}. Set `account` to the one to use.",
-                folder=folder,
-                numbers=numbers,
-            )
+        raise AccountRefused.say(
+            "signal.several_accounts_in_folder",
+            "The folder {folder} has several Signal accounts: {numbers}. Set `account` to the one to use.",
+            folder=folder,
+            numbers=numbers,
         )
     if not found:
         if entries:
-            raise AccountRefused(
-                say(
-                    "signal.account_not_in_folder",
-                    "The folder {folder} has no Signal account {number}. Check `account`, or leave it out to use"
-                    " the account that is there.",
-                    folder=folder,
-                    number=str(number),
-                )
+            raise AccountRefused.say(
+                "signal.account_not_in_folder",
+                "The folder {folder} has no Signal account {number}. Check `account`, or leave it out to use"
+                " the account that is there.",
+                folder=folder,
+                number=str(number),
             )
         return None
     entry = found[0]
@@ -103,14 +99,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise AccountRefused(
-            say(
-                "signal.file_unreadable",
-                "The file {file} can't be read ({error})."
-                " Check its permissions, and that this is a folder of signal-cli.",
-                file=path,
-                error=type(error).__name__,
-            )
+        raise AccountRefused.say(
+            "signal.file_unreadable",
+            "The file {file} can't be read ({error}). Check its permissions, and that this is a folder of signal-cli.",
+            file=path,
+            error=type(error).__name__,
         ) from None
     return content if isinstance(content, dict) else {}
 
@@ -203,12 +196,10 @@ async def link_device(program: str, folder: str, device_name: str, report: Calla
     for _ in range(MAX_CODES):
         if await _show_code(arguments, report):
             return
-    raise AccountRefused(
-        say(
-            "signal.not_linked_in_time",
-            "This account was not linked with a phone in time. Choose Connect now on the page, or run"
-            " `palaver platforms connect signal`, and scan the new code.",
-        )
+    raise AccountRefused.say(
+        "signal.not_linked_in_time",
+        "This account was not linked with a phone in time. Choose Connect now on the page, or run"
+        " `palaver platforms connect signal`, and scan the new code.",
     )
 
 
@@ -219,7 +210,7 @@ async def _show_code(arguments: Sequence[str], report: Callable[[LinkingPrompt],
     try:
         return await _follow_linking(process, errors, report)
     except TimeoutError:
-        raise ConnectionLost(say("signal.link_timeout", "signal-cli did not link this device in time.")) from None
+        raise ConnectionLost.say("signal.link_timeout", "signal-cli did not link this device in time.") from None
     finally:
         await stop_process(process)
         await asyncio.wait({errors}, timeout=1.0)
@@ -232,12 +223,10 @@ async def _follow_linking(
     code = await _read_code(process.stdout)
     if code is None:
         output = await errors
-        raise find_setup_error(output) or ConnectionLost(
-            say(
-                "signal.no_link_code",
-                "signal-cli could not get a code to link this device: {reason}",
-                reason=hide_people(output.strip())[-200:],
-            )
+        raise find_setup_error(output) or ConnectionLost.say(
+            "signal.no_link_code",
+            "signal-cli could not get a code to link this device: {reason}",
+            reason=hide_people(output.strip())[-200:],
         )
     expires_at = datetime.now(UTC) + timedelta(seconds=CODE_SECONDS)
     report(LinkingPrompt(instructions=INSTRUCTIONS, qr_text=code, expires_at=expires_at))
@@ -247,12 +236,10 @@ async def _follow_linking(
             is_used = bool(await process.stdout.readline())  # `Associated with: …`; it ends when the code has expired
     if not is_used:
         if process.stdout.at_eof() and "already exists" in await errors:
-            raise AccountRefused(
-                say(
-                    "signal.already_linked",
-                    "This phone's account is in the folder of signal-cli already, and Signal still accepts it"
-                    " there. Set `config_folder` to another folder, or remove the device on the phone first.",
-                )
+            raise AccountRefused.say(
+                "signal.already_linked",
+                "This phone's account is in the folder of signal-cli already, and Signal still accepts it"
+                " there. Set `config_folder` to another folder, or remove the device on the phone first.",
             )
         return False
     async with asyncio.timeout(FINISH_SECONDS):

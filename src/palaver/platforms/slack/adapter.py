@@ -177,7 +177,7 @@ class SlackAdapter(Adapter):
                         intake.watch(),
                         until=asyncio.FIRST_EXCEPTION,
                     )
-                    raise ConnectionLost(say("slack.connection_slack_ended", "The connection to Slack has ended."))
+                    raise ConnectionLost.say("slack.connection_slack_ended", "The connection to Slack has ended.")
                 finally:
                     socket, self._socket = self._socket, None
                     if socket is not None:

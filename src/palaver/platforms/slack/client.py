@@ -17,7 +17,6 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable
-from palaver.core.texts import say
 from palaver.platforms.common.failures import RequestError
 from palaver.platforms.common.http import FileFetcher
 from palaver.platforms.slack.failures import (
@@ -109,12 +108,10 @@ class SlackClient:
                 return await self._session.ws_connect(url, autoping=False, proxy=self._web.proxy)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             # The address contains a ticket for the connection: it is not shown.
-            raise ConnectionLost(
-                say(
-                    "slack.socket_silent",
-                    "Slack does not answer at its socket ({error}).",
-                    error=type(error).__name__,
-                )
+            raise ConnectionLost.say(
+                "slack.socket_silent",
+                "Slack does not answer at its socket ({error}).",
+                error=type(error).__name__,
             ) from None
 
     async def find_user(self, user_id: str) -> JSON:
@@ -218,16 +215,14 @@ class SlackClient:
                 ticket["upload_url"], data=file.read(), headers=headers, timeout=timeout, proxy=self._web.proxy
             ) as response:
                 if response.status != 200:
-                    raise SendRetryable(
-                        say(
-                            "slack.file_not_taken",
-                            "Slack did not take the file: HTTP status {status}.",
-                            status=str(response.status),
-                        )
+                    raise SendRetryable.say(
+                        "slack.file_not_taken",
+                        "Slack did not take the file: HTTP status {status}.",
+                        status=str(response.status),
                     )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise SendRetryable(
-                say("slack.upload_broke", "The upload to Slack broke off ({error}).", error=type(error).__name__)
+            raise SendRetryable.say(
+                "slack.upload_broke", "The upload to Slack broke off ({error}).", error=type(error).__name__
             ) from error
         return str(ticket["file_id"])
 

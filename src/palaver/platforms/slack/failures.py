@@ -131,8 +131,8 @@ def make_platform_error(error: RequestError, token_refused: str = BOT_ACCESS_REF
         if error.message_reason is not None:
             return AccountRefused(error.message_reason)
         if error.code and error.wait_seconds is None and not error.may_have_arrived:
-            return ConnectionLost(
-                say("slack.slack_refused_connect", "Slack has refused to connect: {reason}.", reason=error.code)
+            return ConnectionLost.say(
+                "slack.slack_refused_connect", "Slack has refused to connect: {reason}.", reason=error.code
             )
     return failures.make_platform_error("Slack", error)
 

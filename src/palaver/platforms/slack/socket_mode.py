@@ -21,7 +21,6 @@ import aiohttp
 
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.core.tasks import cancel_tasks
-from palaver.core.texts import say
 from palaver.platforms.common.inbound import parse_json_object
 from palaver.platforms.slack.failures import SOCKET_MODE_OFF
 
@@ -93,17 +92,15 @@ class SlackSocket:
             async with asyncio.timeout(HELLO_SECONDS):
                 hello = await self._get_message()
         except TimeoutError:
-            raise ConnectionLost(say("slack.no_greeting", "Slack did not greet the new connection.")) from None
+            raise ConnectionLost.say("slack.no_greeting", "Slack did not greet the new connection.") from None
         if hello.get("type") == "hello":
             return int(hello.get("num_connections") or 1)
         if hello.get("reason") == "link_disabled":
             raise AccountRefused(SOCKET_MODE_OFF)
-        raise ConnectionLost(
-            say(
-                "slack.connection_ended",
-                "Slack ended the new connection at once: {reason}.",
-                reason=hello.get("reason", "no reason given"),
-            )
+        raise ConnectionLost.say(
+            "slack.connection_ended",
+            "Slack ended the new connection at once: {reason}.",
+            reason=hello.get("reason", "no reason given"),
         )
 
     async def receive(self) -> Envelope | None:
@@ -165,7 +162,7 @@ class SlackSocket:
                     return message
                 log.warning("slack_frame_unreadable", extra={"characters": len(frame.data)})
             elif frame.type is not aiohttp.WSMsgType.BINARY:
-                raise ConnectionLost(say("slack.slack_closed_connection", "Slack has closed the connection."))
+                raise ConnectionLost.say("slack.slack_closed_connection", "Slack has closed the connection.")
 
     async def _keep_pinging(self, seconds: float) -> None:
         """Ask for a sign of life; the answer is the progress that is reported, so a silent connection is noticed."""

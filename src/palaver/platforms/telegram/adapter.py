@@ -184,14 +184,12 @@ class TelegramAdapter(Adapter):
         """Delete the webhook if it is ours, from before the mode was changed; that of another program stays."""
         url = await self._client.get_webhook_url()
         if url and url != self._webhook_url:
-            raise AccountRefused(
-                say(
-                    "telegram.webhook_elsewhere",
-                    "Telegram sends the messages of this bot to another program, at {host}. If it is no longer"
-                    " used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser."
-                    " Otherwise create a second bot with @BotFather.",
-                    host=urlsplit(url).hostname,
-                )
+            raise AccountRefused.say(
+                "telegram.webhook_elsewhere",
+                "Telegram sends the messages of this bot to another program, at {host}. If it is no longer"
+                " used, open https://api.telegram.org/bot<token>/deleteWebhook with your token in a browser."
+                " Otherwise create a second bot with @BotFather.",
+                host=urlsplit(url).hostname,
             )
         if url:
             await self._client.call(self._client.bot.delete_webhook)
@@ -208,8 +206,8 @@ class TelegramAdapter(Adapter):
         )
         while True:
             if await self._client.get_webhook_url() != self._webhook_url:
-                raise ConnectionLost(
-                    say("telegram.webhook_changed", "Another program has changed the webhook of this bot.")
+                raise ConnectionLost.say(
+                    "telegram.webhook_changed", "Another program has changed the webhook of this bot."
                 )
             link.report_connected()
             await asyncio.sleep(WEBHOOK_CHECK_SECONDS)
@@ -347,12 +345,10 @@ def _check_address(address: Address) -> None:
     is_name = address.chat_id.startswith("@")  # of a public channel or group
     for part in ("0" if is_name else address.chat_id, address.thread_id or "0"):
         if not part.removeprefix("-").isdecimal():
-            raise SendRejected(
-                say(
-                    "telegram.bad_chat",
-                    "{address} is not a chat on Telegram: its id is a number, such as -1001234567890.",
-                    address=str(address),
-                )
+            raise SendRejected.say(
+                "telegram.bad_chat",
+                "{address} is not a chat on Telegram: its id is a number, such as -1001234567890.",
+                address=str(address),
             )
 
 

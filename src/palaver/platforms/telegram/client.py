@@ -17,7 +17,6 @@ from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
 from palaver.core.errors import AccountRefused, ConnectionLost, LimitReached, SendRetryable
-from palaver.core.texts import say
 from palaver.platforms.telegram.failures import (
     REMOVED,
     ApiRefusal,
@@ -148,7 +147,7 @@ class TelegramClient:
         try:
             content = await self.call(file.download_as_bytearray, read_timeout=UPLOAD_TIMEOUT_SECONDS)
         except AccountRefused:  # here 404 is not about the token
-            raise ConnectionLost(say("telegram.file_gone", "Telegram no longer has this file.")) from None
+            raise ConnectionLost.say("telegram.file_gone", "Telegram no longer has this file.") from None
         view = memoryview(content)
         for start in range(0, len(view), DOWNLOAD_CHUNK_BYTES):
             yield bytes(view[start : start + DOWNLOAD_CHUNK_BYTES])

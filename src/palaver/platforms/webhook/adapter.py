@@ -165,13 +165,11 @@ class WebhookAdapter(Adapter):
         except NOT_SENT_ERRORS as error:
             raise make_unreachable_error(self._settings.host, error) from None
         except (httpx2.RequestError, TimeoutError) as error:
-            raise SendUncertain(
-                say(
-                    "webhook.not_answer",
-                    "{host} did not answer ({error}).",
-                    host=self._settings.host,
-                    error=type(error).__name__,
-                )
+            raise SendUncertain.say(
+                "webhook.not_answer",
+                "{host} did not answer ({error}).",
+                host=self._settings.host,
+                error=type(error).__name__,
             ) from None
 
     async def close(self) -> None:

@@ -282,8 +282,8 @@ class GraphClient:
         try:
             return str(answer["messages"][0]["id"])
         except (KeyError, IndexError, TypeError):
-            raise SendUncertain(
-                say("whatsapp.not_confirmed", "WhatsApp did not say whether it has taken the message.")
+            raise SendUncertain.say(
+                "whatsapp.not_confirmed", "WhatsApp did not say whether it has taken the message."
             ) from None
 
     async def call(self, request: JSON) -> None:
@@ -312,12 +312,10 @@ class GraphClient:
         except GraphRefusal as refusal:
             raise make_delivery_error(refusal, is_repeatable=True) from None
         except (httpx2.RequestError, TimeoutError, KeyError) as error:
-            raise SendRetryable(
-                say(
-                    "whatsapp.upload_failed",
-                    "The file could not be uploaded to WhatsApp ({error}).",
-                    error=type(error).__name__,
-                )
+            raise SendRetryable.say(
+                "whatsapp.upload_failed",
+                "The file could not be uploaded to WhatsApp ({error}).",
+                error=type(error).__name__,
             ) from None
 
     async def _deliver(self, message: JSON, *, is_repeatable: bool) -> JSON:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import SendRejected, TargetUnreachable
 from palaver.core.text import shorten
-from palaver.core.texts import say
 from palaver.platforms.whatsapp.inbound import is_bsuid, is_number
 from palaver.platforms.whatsapp.manifest import MAX_DOCUMENT_BYTES
 
@@ -55,11 +54,9 @@ def build_address(chat_id: str) -> JSON:
         return {"to": chat_id}
     if is_bsuid(chat_id):
         return {"recipient": chat_id}
-    raise TargetUnreachable(
-        say(
-            "whatsapp.number_of_other",
-            "This person's number belongs to another person now, and no other address is known.",
-        )
+    raise TargetUnreachable.say(
+        "whatsapp.number_of_other",
+        "This person's number belongs to another person now, and no other address is known.",
     )
 
 
@@ -106,22 +103,18 @@ def choose_media(file: OutgoingFile) -> tuple[str, str]:
         media_type = "text/plain"
     kind = _KINDS.get(media_type)
     if kind is None:
-        raise SendRejected(
-            say(
-                "whatsapp.wrong_file_type",
-                "WhatsApp takes no files of the type {type}, so {name} was not sent.",
-                type=media_type,
-                name=file.name,
-            )
+        raise SendRejected.say(
+            "whatsapp.wrong_file_type",
+            "WhatsApp takes no files of the type {type}, so {name} was not sent.",
+            type=media_type,
+            name=file.name,
         )
     if file.size > _MAX_BYTES[kind]:
-        raise SendRejected(
-            say(
-                "whatsapp.file_too_large",
-                "{name} is too large: WhatsApp takes up to {limit} MB of this type.",
-                name=file.name,
-                limit=_MAX_BYTES[kind] // _MEGABYTE,
-            )
+        raise SendRejected.say(
+            "whatsapp.file_too_large",
+            "{name} is too large: WhatsApp takes up to {limit} MB of this type.",
+            name=file.name,
+            limit=_MAX_BYTES[kind] // _MEGABYTE,
         )
     return kind, media_type
 

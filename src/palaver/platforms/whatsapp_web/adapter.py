@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from palaver.core.errors import AccountRefused, ConnectionLost, SendRejected, SendRetryable
 from palaver.core.files import write_file_atomically
 from palaver.core.source import Platform
-from palaver.core.texts import read_message, say, unpack_text
+from palaver.core.texts import read_message, unpack_text
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, parse_json_object
@@ -97,15 +97,13 @@ class WhatsAppWebAdapter(Adapter):
             await self._start_child()
             self._identity = await asyncio.to_thread(self._load_account)
         elif self._child is None or not self._child.is_running or not (self._is_connected or self._is_linking):
-            raise ConnectionLost(
-                say("whatsapp_web.not_connected", "WhatsApp is not connected right now. It is being connected again.")
+            raise ConnectionLost.say(
+                "whatsapp_web.not_connected", "WhatsApp is not connected right now. It is being connected again."
             )
         elif self._is_connected and time.monotonic() - self._heard_at > MAX_UNHEARD_SECONDS:
-            raise ConnectionLost(
-                say(
-                    "whatsapp_web.not_answering",
-                    "WhatsApp does not answer right now. If that goes on, it is connected again.",
-                )
+            raise ConnectionLost.say(
+                "whatsapp_web.not_answering",
+                "WhatsApp does not answer right now. If that goes on, it is connected again.",
             )
         phone = self._identity.get("phone")
         name = self._identity.get("name") or (f"+{phone}" if phone else None)
@@ -129,8 +127,8 @@ class WhatsAppWebAdapter(Adapter):
                 await asyncio.to_thread(put_session_aside, self._folder)
                 self._identity = {}
                 if relinks > MAX_RELINKS:
-                    raise ConnectionLost(
-                        say("whatsapp_web.links_end", "WhatsApp ends every new link. {notice}", notice=self._notice)
+                    raise ConnectionLost.say(
+                        "whatsapp_web.links_end", "WhatsApp ends every new link. {notice}", notice=self._notice
                     ) from None
             except _LinkingEnded:
                 rounds += 1
@@ -146,8 +144,8 @@ class WhatsAppWebAdapter(Adapter):
             async with asyncio.timeout(START_SECONDS):
                 first = await child.receive()
         except TimeoutError:
-            raise ConnectionLost(
-                say("whatsapp_web.library_timeout", "The WhatsApp library did not start in time.")
+            raise ConnectionLost.say(
+                "whatsapp_web.library_timeout", "The WhatsApp library did not start in time."
             ) from None
         if first.get("state") == State.FAILED:
             raise AccountRefused(describe_failed_start(str(first.get("module")), str(first.get("error"))))
@@ -316,7 +314,7 @@ class WhatsAppWebAdapter(Adapter):
 
     def _get_connected_child(self) -> ChildProcess:
         if self._child is None or not self._is_connected:
-            raise SendRetryable(say("whatsapp_web.offline", "WhatsApp is not connected."))
+            raise SendRetryable.say("whatsapp_web.offline", "WhatsApp is not connected.")
         return self._child
 
     async def _deliver(

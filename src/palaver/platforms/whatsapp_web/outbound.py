@@ -35,13 +35,11 @@ def parse_address(address: Address) -> str:
     """Return WhatsApp's form of an address. Raises TargetUnreachable."""
     jid = expand_jid(address.chat_id)
     if jid is None:
-        raise TargetUnreachable(
-            say(
-                "whatsapp_web.bad_chat",
-                "{id} is no chat on WhatsApp. Use a number with its country code, such as"
-                " 4917012345678, or the id of a group, which ends with @g.us.",
-                id=repr(address.chat_id),
-            )
+        raise TargetUnreachable.say(
+            "whatsapp_web.bad_chat",
+            "{id} is no chat on WhatsApp. Use a number with its country code, such as"
+            " 4917012345678, or the id of a group, which ends with @g.us.",
+            id=repr(address.chat_id),
         )
     return jid
 
@@ -77,16 +75,16 @@ def make_delivery_error(error: RequestError, *, is_repeatable: bool = False) -> 
             text = say("whatsapp_web.asks_less", "WhatsApp asks to send less.")
             return SendRetryable(text, retry_after=RATE_LIMIT_SECONDS, whole_account=True)
         case ErrorKind.UNREACHABLE:
-            return TargetUnreachable(
-                say("whatsapp_web.chat_closed", "Nothing can be sent to this chat. {reason}", reason=error.text)
+            return TargetUnreachable.say(
+                "whatsapp_web.chat_closed", "Nothing can be sent to this chat. {reason}", reason=error.text
             )
         case ErrorKind.REFUSED | ErrorKind.TOO_LARGE:
-            return SendRejected(
-                say("whatsapp_web.message_refused", "WhatsApp has refused the message. {reason}", reason=error.text)
+            return SendRejected.say(
+                "whatsapp_web.message_refused", "WhatsApp has refused the message. {reason}", reason=error.text
             )
         case ErrorKind.UNCERTAIN if not is_repeatable:
-            return SendUncertain(
-                say("whatsapp_web.not_confirmed", "WhatsApp did not confirm the message. {reason}", reason=error.text)
+            return SendUncertain.say(
+                "whatsapp_web.not_confirmed", "WhatsApp did not confirm the message. {reason}", reason=error.text
             )
         case _:
             return SendRetryable(error.text)

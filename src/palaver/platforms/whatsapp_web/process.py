@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import ConnectionLost, LimitReached, SendRejected
-from palaver.core.texts import say, unpack_text
+from palaver.core.texts import unpack_text
 from palaver.platforms.whatsapp_web.manifest import MAX_FILE_BYTES
 from palaver.platforms.whatsapp_web.protocol import (
     ATTEMPTS_FOLDER,
@@ -94,12 +94,10 @@ class ChildProcess:
                 start_new_session=True,  # Ctrl+C in the terminal is for Palaver, which ends the child in order
             )
         except OSError as error:
-            raise ConnectionLost(
-                say(
-                    "whatsapp_web.process_not_started",
-                    "The process for WhatsApp can't be started: {error}.",
-                    error=error.strerror,
-                )
+            raise ConnectionLost.say(
+                "whatsapp_web.process_not_started",
+                "The process for WhatsApp can't be started: {error}.",
+                error=error.strerror,
             ) from error
         return cls(process)
 
@@ -283,7 +281,7 @@ class FileExchange:
             async for chunk in file.read():
                 size += len(chunk)
                 if size > MAX_FILE_BYTES:
-                    raise SendRejected(say("whatsapp_web.file_too_large", "The file is too large for WhatsApp."))
+                    raise SendRejected.say("whatsapp_web.file_too_large", "The file is too large for WhatsApp.")
                 await asyncio.to_thread(target.write, chunk)
 
     async def download(self, child: ChildProcess, media: Mapping[str, Any]) -> AsyncIterator[bytes]:

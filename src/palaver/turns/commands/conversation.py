@@ -238,7 +238,7 @@ def _find_choice(context: CommandContext, target: str) -> Session:
 def branch_session(context: CommandContext, *, title: str | None = None) -> CommandReply:
     row = context.require_session(Action.FORK)
     if not row.session.message_count:
-        raise NothingToDo(say("branch.empty", "There's nothing to branch from: this conversation has no messages."))
+        raise NothingToDo.say("branch.empty", "There's nothing to branch from: this conversation has no messages.")
     # For the people who will write in it: in a shared chat, all of them.
     is_shared = context.config.is_shared(context.source)
     audience_no = row.audience_no if is_shared else context.scope.find_fork_audience(context.tx, row)
@@ -276,7 +276,7 @@ def build_session_data(session: Session) -> dict[str, Any]:
 
 def _parse_reset(text: str) -> CommandCall:
     if text:
-        raise BadArguments(say("reset.no_title", "`/reset` doesn't take a title. Use `/new title` instead."))
+        raise BadArguments.say("reset.no_title", "`/reset` doesn't take a title. Use `/new title` instead.")
     return start_session.call()
 
 

@@ -133,13 +133,11 @@ def _enter_restored(context: CommandContext, entry: SessionEntry) -> CommandRepl
 def compact_session(context: CommandContext, *, focus: str | None = None) -> CommandReply:
     """Queue a turn that replaces the older messages with a summary, for the agent."""
     if focus is not None and len(focus) > MAX_FOCUS_CHARS:
-        raise BadArguments(
-            say(
-                "compress.focus_too_long",
-                "The focus can have up to {limit} characters; yours has {length}.",
-                limit=MAX_FOCUS_CHARS,
-                length=len(focus),
-            )
+        raise BadArguments.say(
+            "compress.focus_too_long",
+            "The focus can have up to {limit} characters; yours has {length}.",
+            limit=MAX_FOCUS_CHARS,
+            length=len(focus),
         )
     row = context.require_idle_session()
     compaction = compactions.find_last_summary(context.tx, row.no)
@@ -182,12 +180,10 @@ def compact_session(context: CommandContext, *, focus: str | None = None) -> Com
 def _parse_undo(text: str) -> CommandCall:
     turns = parse_number(text or "1", minimum=1, maximum=MAX_UNDO_TURNS)
     if turns is None:
-        raise BadArguments(
-            say(
-                "undo.bad_number",
-                "How many exchanges? Use a number from 1 to {limit}, as in `/undo 2`.",
-                limit=str(MAX_UNDO_TURNS),
-            )
+        raise BadArguments.say(
+            "undo.bad_number",
+            "How many exchanges? Use a number from 1 to {limit}, as in `/undo 2`.",
+            limit=str(MAX_UNDO_TURNS),
         )
     return undo_turns.call(turns=turns)
 

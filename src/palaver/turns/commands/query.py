@@ -230,16 +230,14 @@ def _parse_sessions(text: str) -> CommandCall:
     if not text.isdecimal():
         typed = _parse_filters(text)
         if typed.role is not None:
-            raise BadArguments(say("sessions.no_role", "`role:` only works with `/search`, which searches messages."))
+            raise BadArguments.say("sessions.no_role", "`role:` only works with `/search`, which searches messages.")
         return find_sessions.call(typed=typed, query=text)
     page = parse_number(text, minimum=1, maximum=MAX_PAGES)
     if page is None:
-        raise BadArguments(
-            say(
-                "sessions.bad_page",
-                "Pages go from 1 to {limit}. Use `/search words` to find older conversations.",
-                limit=MAX_PAGES,
-            )
+        raise BadArguments.say(
+            "sessions.bad_page",
+            "Pages go from 1 to {limit}. Use `/search words` to find older conversations.",
+            limit=MAX_PAGES,
         )
     return list_sessions.call(page=page)
 
@@ -247,11 +245,9 @@ def _parse_sessions(text: str) -> CommandCall:
 def _parse_search(text: str) -> CommandCall:
     typed = _parse_filters(text)
     if parse_query(typed.words).is_empty:
-        raise BadArguments(
-            say(
-                "search.no_words",
-                'What are you looking for? Use `/search words`, or "a phrase" in quotes for an exact match.',
-            )
+        raise BadArguments.say(
+            "search.no_words",
+            'What are you looking for? Use `/search words`, or "a phrase" in quotes for an exact match.',
         )
     return search_messages.call(typed=typed, query=text)
 
@@ -266,12 +262,10 @@ def _parse_filters(text: str) -> FilterText:
 def _parse_export(text: str) -> CommandCall:
     name = {"": "markdown", "md": "markdown", "htm": "html"}.get(text.lower(), text.lower())
     if name not in set(DocumentFormat):
-        raise BadArguments(
-            say(
-                "export.bad_format",
-                "Use `/export markdown` or `/export html` for what you see, or `/export jsonl` for the complete log,"
-                " which can be imported again.",
-            )
+        raise BadArguments.say(
+            "export.bad_format",
+            "Use `/export markdown` or `/export html` for what you see, or `/export jsonl` for the complete log,"
+            " which can be imported again.",
         )
     return export_conversation.call(export_format=DocumentFormat(name))
 

@@ -341,7 +341,7 @@ def _parse_busy(text: str) -> CommandCall:
         return show_busy_policy.call()
     if word not in {DEFAULT, *BusyPolicy}:
         choices = ", ".join(format_code(name) for name in (*BusyPolicy, DEFAULT))
-        raise BadArguments(say("busy.usage", "`/busy` takes one of {choices}.", choices=choices))
+        raise BadArguments.say("busy.usage", "`/busy` takes one of {choices}.", choices=choices)
     return choose_busy_policy.call(policy=None if word == DEFAULT else BusyPolicy(word))
 
 
@@ -353,7 +353,7 @@ def _parse_tools(text: str) -> CommandCall:
         return switch_tools.call(switches=dict.fromkeys(names, word.lower() == "on"))
     if word.lower() == DEFAULT and not names:
         return switch_tools.call(switches=None)
-    raise BadArguments(say("tools.usage", "Use `/tools on name`, `/tools off name` or `/tools default`."))
+    raise BadArguments.say("tools.usage", "Use `/tools on name`, `/tools off name` or `/tools default`.")
 
 
 MODEL = Command(

@@ -66,7 +66,7 @@ def retry_turn(context: CommandContext, *, seq: int | None = None) -> CommandRep
     row = context.require_idle_session(Action.UNDO)
     question = find_last_question(context.tx, row.no) if seq is None else _find_question(context, row, seq)
     if question is None or question.message is None:
-        raise NothingToUndo(say("retry.nothing", "There's no message here to retry."))
+        raise NothingToUndo.say("retry.nothing", "There's no message here to retry.")
     sessions.reopen(context.tx, row.no, context.now_micros, context.person_id)
     place, now = message_edits.MessagePlace(row.no, question.seq), context.now_micros
     is_edit = message_edits.revert_late_edit(context.tx, place, now)
@@ -94,8 +94,8 @@ def edit_message(
             say("edit.not_found", "There is no message number {seq} to edit here.", seq=str(seq)), seq=seq
         )
     if question.person_id != context.person_id and (question.person_id is not None or row.session.shared):
-        raise NotAllowed(
-            say("edit.not_yours", "You can edit only your own messages. Send yours in a new branch instead.")
+        raise NotAllowed.say(
+            "edit.not_yours", "You can edit only your own messages. Send yours in a new branch instead."
         )
     text = content if isinstance(content, str) else join_text_parts(content)
     if len(text) > MAX_MESSAGE_CHARS:
@@ -303,8 +303,8 @@ def _parse_version(text: str) -> CommandCall:
         return choose_version.call(step=step)
     number = parse_number(text, minimum=1, maximum=MAX_VERSIONS)
     if number is None:
-        raise BadArguments(
-            say("version.which", "Which version? Use `/version 1`, `/version next` or `/version previous`.")
+        raise BadArguments.say(
+            "version.which", "Which version? Use `/version 1`, `/version next` or `/version previous`."
         )
     return choose_version.call(number=number)
 
@@ -344,8 +344,8 @@ VERSION = Command(
 
 def _parse_stop(text: str) -> CommandCall:
     if text.lower() not in {"", "all"}:
-        raise BadArguments(
-            say("stop.usage", "Use `/stop` to stop the current answer, or `/stop all` to clear the queue as well.")
+        raise BadArguments.say(
+            "stop.usage", "Use `/stop` to stop the current answer, or `/stop all` to clear the queue as well."
         )
     return stop_run.call(clear_queue=bool(text))
 
@@ -360,8 +360,8 @@ def _parse_queue(text: str) -> CommandCall | MessageCall:
 
 def _parse_steer(text: str) -> MessageCall:
     if not text:
-        raise BadArguments(
-            say("steer.usage", "Add a message: `/steer text`. The agent gets it after its next tool call.")
+        raise BadArguments.say(
+            "steer.usage", "Add a message: `/steer text`. The agent gets it after its next tool call."
         )
     return MessageCall("steer", text, BusyPolicy.STEER)
 

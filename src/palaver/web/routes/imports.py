@@ -8,7 +8,7 @@ from fastapi import Path, Query, Request
 from starlette.requests import ClientDisconnect
 
 from palaver.core.errors import InvalidInput
-from palaver.core.texts import load_text, say
+from palaver.core.texts import load_text
 from palaver.core.wire import Doc, TypedDict, build_json
 from palaver.web.api_route import make_router
 from palaver.web.auth import Caller
@@ -123,8 +123,8 @@ async def _read_body(request: Request) -> AsyncGenerator[bytes, None]:
             if chunk:
                 yield chunk
     except ClientDisconnect:
-        raise InvalidInput(
-            say("web.upload_cut_off", "The connection was closed before the file was complete.")
+        raise InvalidInput.say(
+            "web.upload_cut_off", "The connection was closed before the file was complete."
         ) from None
 
 
