@@ -59,11 +59,8 @@ def merge_people(tx: Transaction, survivor: PersonRow, other: PersonRow, now: in
     crash_point("link.moved")
     for column in PERSON_DATA:
         if isinstance(column.merge, Follows):
-            tx.execute(
-                f"UPDATE {column.table} SET person_id = $1 WHERE person_id = $2 AND {column.merge.is_open}",
-                to_id,
-                from_id,
-            )
+            sql = f"UPDATE {column.table} SET person_id = $1 WHERE person_id = $2 AND {column.merge.is_open}"
+            tx.execute(sql, to_id, from_id)
     model_calls.move_to_person(tx, to_id, from_id)  # after the turns: in the order in which a turn's end locks them
     budget_windows.move_to_person(tx, to_id, from_id)
     for linked_id in linked_rows.list_group(tx, from_id)[1:]:  # their windows have what they have used
@@ -108,11 +105,8 @@ def lock_people(tx: Transaction, merged_into: Mapping[PersonId, PersonId | None]
 
 def raise_role(tx: Transaction, person_id: PersonId, role: Role) -> None:
     """Give a person the role of an account that was linked to them, and remember their own."""
-    tx.execute(
-        "UPDATE person SET unlinked_role = COALESCE(unlinked_role, role), role = $2 WHERE id = $1 AND role <> $2",
-        person_id,
-        role.value,
-    )
+    sql = "UPDATE person SET unlinked_role = COALESCE(unlinked_role, role), role = $2 WHERE id = $1 AND role <> $2"
+    tx.execute(sql, person_id, role.value)
 
 
 def _move_named_rows(tx: Transaction, to_id: PersonId, from_id: PersonId, table: str) -> None:
@@ -137,11 +131,9 @@ def _move_memberships(tx: Transaction, to_id: PersonId, from_id: PersonId, now: 
             "SELECT 1 FROM linked_row m JOIN person p ON p.id = m.person_id WHERE p.merged_into = $2"
             " AND m.table_name = $3 AND m.row_key = $1"
         )
-        tx.execute_many(
-            "INSERT INTO linked_row (row_key, person_id, table_name) SELECT CAST($1 AS TEXT), $2, $3"
-            f" WHERE NOT EXISTS ({from_linked}) ON CONFLICT DO NOTHING",
-            [(str(no), person_id, MEMBERSHIP_MARK) for no in audiences],
-        )
+        sql = f"""INSERT INTO linked_row (row_key, person_id, table_name) SELECT CAST($1 AS TEXT), $2, $3
+            WHERE NOT EXISTS ({from_linked}) ON CONFLICT DO NOTHING"""
+        tx.execute_many(sql, [(str(no), person_id, MEMBERSHIP_MARK) for no in audiences])
     for audience_no in theirs:
         people.join_audience(tx, audience_no, to_id, now)
     tx.execute("DELETE FROM audience_member WHERE person_id = $1", from_id)
@@ -149,14 +141,11 @@ def _move_memberships(tx: Transaction, to_id: PersonId, from_id: PersonId, now: 
 
 def _move_read_marks(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
     """Give the read marks of one person to another; in a conversation that both have read, the further mark counts."""
-    tx.execute(
-        "INSERT INTO read_mark (session_no, person_id, read_seq, updated_at)"
-        " SELECT session_no, $1, read_seq, updated_at FROM read_mark WHERE person_id = $2"
-        " ON CONFLICT (session_no, person_id) DO UPDATE SET read_seq = CASE"
-        " WHEN excluded.read_seq > read_mark.read_seq THEN excluded.read_seq ELSE read_mark.read_seq END",
-        to_id,
-        from_id,
-    )
+    sql = """INSERT INTO read_mark (session_no, person_id, read_seq, updated_at)
+        SELECT session_no, $1, read_seq, updated_at FROM read_mark WHERE person_id = $2
+        ON CONFLICT (session_no, person_id) DO UPDATE SET read_seq = CASE
+        WHEN excluded.read_seq > read_mark.read_seq THEN excluded.read_seq ELSE read_mark.read_seq END"""
+    tx.execute(sql, to_id, from_id)
     tx.execute("DELETE FROM read_mark WHERE person_id = $1", from_id)
 
 
@@ -164,16 +153,12 @@ def move_person_lane(
     tx: Transaction, from_key: SessionKey, to_key: SessionKey, survivor: PersonRow, other: PersonRow
 ) -> None:
     """Let the lane of a merged person continue as the survivor's, unless the survivor's is on a session already."""
-    moved = tx.execute(
-        "INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at)"
-        " SELECT $2, session_no, source, $3, shared, updated_at FROM lane WHERE key = $1"
-        " AND session_no IS NOT NULL ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no,"
-        " source = excluded.source, audience_no = excluded.audience_no, updated_at = excluded.updated_at"
-        " WHERE lane.session_no IS NULL",
-        from_key,
-        to_key,
-        survivor.audience_no,
-    )
+    sql = """INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at)
+        SELECT $2, session_no, source, $3, shared, updated_at FROM lane WHERE key = $1
+        AND session_no IS NOT NULL ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no,
+        source = excluded.source, audience_no = excluded.audience_no, updated_at = excluded.updated_at
+        WHERE lane.session_no IS NULL"""
+    moved = tx.execute(sql, from_key, to_key, survivor.audience_no)
     if moved:
         tx.execute("UPDATE lane_move SET lane_key = $2 WHERE lane_key = $1", from_key, to_key)
     tx.execute("UPDATE session SET key = $2 WHERE key = $1 AND audience_no = $3", from_key, to_key, other.audience_no)
@@ -235,13 +220,9 @@ def unmerge(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) ->
     crash_point("unlink.moved")
     for audience_no in audiences:
         for table, is_open in list_following():
-            tx.execute(
-                f"UPDATE {table} SET person_id = $1 WHERE person_id = $2 AND {is_open}"
-                " AND session_no IN (SELECT no FROM session WHERE audience_no = $3)",
-                to_id,
-                from_id,
-                audience_no,
-            )
+            sql = f"""UPDATE {table} SET person_id = $1 WHERE person_id = $2 AND {is_open}
+                AND session_no IN (SELECT no FROM session WHERE audience_no = $3)"""
+            tx.execute(sql, to_id, from_id, audience_no)
         tx.execute(_UNFILE_FOREIGN, to_id, audience_no)
         for statement in _SEPARATE_STATEMENTS:
             tx.execute(statement, audience_no)
@@ -253,8 +234,9 @@ def unmerge(tx: Transaction, survivor: PersonRow, other: PersonRow, now: int) ->
     for person_id in group[1:]:
         budget_windows.add_used(tx, to_id, person_id)
     linked_rows.delete_marks(tx, to_id)
+    sql = "DELETE FROM linked_row WHERE person_id = $1 AND NOT EXISTS (SELECT 1 FROM person WHERE merged_into = $1)"
     tx.execute(
-        "DELETE FROM linked_row WHERE person_id = $1 AND NOT EXISTS (SELECT 1 FROM person WHERE merged_into = $1)",
+        sql,
         from_id,  # what they had, too, says nothing without a linked person
     )
     pairing_requests.delete_links_of_person(tx, from_id)
@@ -281,13 +263,10 @@ def _return_read_marks(tx: Transaction, to_id: PersonId, from_id: PersonId) -> N
         "EXISTS (SELECT 1 FROM session s JOIN audience_member a ON a.audience_no = s.audience_no"
         " WHERE s.no = read_mark.session_no AND a.person_id = $1)"
     )
-    tx.execute(
-        "INSERT INTO read_mark (session_no, person_id, read_seq, updated_at)"
-        f" SELECT session_no, $1, read_seq, updated_at FROM read_mark WHERE person_id = $2 AND {sees}"
-        " ON CONFLICT DO NOTHING",
-        to_id,
-        from_id,
-    )
+    sql = f"""INSERT INTO read_mark (session_no, person_id, read_seq, updated_at)
+        SELECT session_no, $1, read_seq, updated_at FROM read_mark WHERE person_id = $2 AND {sees}
+        ON CONFLICT DO NOTHING"""
+    tx.execute(sql, to_id, from_id)
     tx.execute(f"DELETE FROM read_mark WHERE person_id = $1 AND NOT {sees}", from_id)
 
 
@@ -306,11 +285,9 @@ def _return_roles(tx: Transaction, group: Sequence[PersonId], from_id: PersonId)
             continue  # the role is their own
         role = min(max(linked, key=ROLE_RANKS.__getitem__), together, key=ROLE_RANKS.__getitem__)
         base = own.get(person_id, Role.GUEST)
+        sql = "UPDATE person SET role = $2, unlinked_role = $3, merged_into = NULL WHERE id = $1"
         tx.execute(
-            "UPDATE person SET role = $2, unlinked_role = $3, merged_into = NULL WHERE id = $1",
-            person_id,
-            role.value,
-            None if role is base or ROLE_RANKS[role] < ROLE_RANKS[base] else base.value,
+            sql, person_id, role.value, None if role is base or ROLE_RANKS[role] < ROLE_RANKS[base] else base.value
         )
 
 
@@ -324,13 +301,9 @@ def detach_lanes(tx: Transaction, person_id: PersonId, accounts: Collection[tupl
 
     The sessions stay with the person. Lanes of the accounts have keys with this prefix. Returns how many there were.
     """
-    rows = tx.fetch_all(
-        "SELECT l.key, l.source FROM person p JOIN lane l ON l.audience_no = p.audience_no"
-        " WHERE (p.id = $1 OR p.merged_into = $1) AND l.shared = 0 AND l.key >= $2 AND l.key < $3",
-        person_id,
-        key_prefix,
-        key_prefix + "\uffff",
-    )
+    sql = """SELECT l.key, l.source FROM person p JOIN lane l ON l.audience_no = p.audience_no
+        WHERE (p.id = $1 OR p.merged_into = $1) AND l.shared = 0 AND l.key >= $2 AND l.key < $3"""
+    rows = tx.fetch_all(sql, person_id, key_prefix, key_prefix + "\uffff")
     keys = [key for key, source in rows if people.find_account(decode_source(source)) in accounts]
     for key in keys:
         tx.execute("DELETE FROM lane WHERE key = $1", key)

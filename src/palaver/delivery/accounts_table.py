@@ -130,14 +130,9 @@ def _account_from_row(row: Row) -> AccountRow:
 
 
 def save_cursor(tx: Transaction, account: AccountKey, cursor: Cursor, now: int) -> None:
-    tx.execute(
-        "INSERT INTO platform_cursor (platform, account, name, value, updated_at) VALUES ($1, $2, $3, $4, $5)"
-        " ON CONFLICT (platform, account, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
-        *map(str, account),
-        cursor.name,
-        make_storable(cursor.value),
-        now,
-    )
+    sql = """INSERT INTO platform_cursor (platform, account, name, value, updated_at) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (platform, account, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at"""
+    tx.execute(sql, *map(str, account), cursor.name, make_storable(cursor.value), now)
 
 
 def load_cursor(tx: Transaction, account: AccountKey, name: str = "") -> str | None:

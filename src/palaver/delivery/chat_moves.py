@@ -157,11 +157,9 @@ def move_participant(tx: Transaction, person_id: str, platform: str, old_id: str
 
     Where they have a lane under the new id already, that one stays.
     """
-    rows = tx.fetch_all(
-        "SELECT l.key, l.source, l.audience_no FROM person p"
-        " JOIN lane l ON l.audience_no = p.audience_no WHERE (p.id = $1 OR p.merged_into = $1) AND l.shared = 0",
-        person_id,
-    )
+    sql = """SELECT l.key, l.source, l.audience_no FROM person p
+        JOIN lane l ON l.audience_no = p.audience_no WHERE (p.id = $1 OR p.merged_into = $1) AND l.shared = 0"""
+    rows = tx.fetch_all(sql, person_id)
     for key, encoded, audience_no in rows:
         source = decode_source(encoded)
         if source.platform != platform or old_id not in {source.user_id, source.user_id_alt}:
@@ -240,12 +238,10 @@ def _move_jobs(tx: Transaction, old_key: str, old_chat: tuple[str, str, str], ne
     They belong to people who have written there, or to owners, who may send everywhere.
     """
     moved = 0
-    for no, origin, targets, change in tx.fetch_all(
-        "SELECT no, origin, targets, proposed_change FROM job WHERE person_id IN (SELECT m.person_id FROM lane l"
-        f" JOIN audience_member m ON m.audience_no = l.audience_no WHERE {_IS_KEY}"
-        f" UNION SELECT id FROM person WHERE role = 'owner') ORDER BY no {tx.for_update}",
-        old_key,
-    ):
+    sql = f"""SELECT no, origin, targets, proposed_change FROM job WHERE person_id IN (SELECT m.person_id FROM lane l
+        JOIN audience_member m ON m.audience_no = l.audience_no WHERE {_IS_KEY}
+        UNION SELECT id FROM person WHERE role = 'owner') ORDER BY no {tx.for_update}"""
+    for no, origin, targets, change in tx.fetch_all(sql, old_key):
         source, fields = decode_source(origin), json.loads(change) if change else {}
         if (source.platform, source.account, source.chat_id) == old_chat:
             source = replace(source, chat_id=new_chat_id)

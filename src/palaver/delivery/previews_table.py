@@ -73,10 +73,9 @@ def format_preview_key(turn_id: str) -> str:
 
 def list_running_turns(tx: Transaction) -> list[RunningTurn]:
     """Return the turns that run now and whose answer goes to a chat; there are as many as workers."""
-    rows = tx.fetch_all(
-        f"SELECT {_TURN.format_select('t')} FROM turn t JOIN session s ON s.no = t.session_no"
-        " WHERE t.state = 'running' AND t.address IS NOT NULL AND t.kind = 'answer'"
-    )
+    sql = f"""SELECT {_TURN.format_select("t")} FROM turn t JOIN session s ON s.no = t.session_no
+        WHERE t.state = 'running' AND t.address IS NOT NULL AND t.kind = 'answer'"""
+    rows = tx.fetch_all(sql)
     return list(map(_TURN.decode, rows))
 
 
@@ -133,9 +132,10 @@ def restore_preview(tx: Transaction, turn_no: int, address: Address, message_id:
 
 
 def _insert(tx: Transaction, turn_no: int | None, key: str, address: Address, message_id: str | None, now: int) -> None:
+    sql = """INSERT INTO preview (turn_no, key, platform, account, address, message_id, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"""
     tx.execute(
-        "INSERT INTO preview (turn_no, key, platform, account, address, message_id, created_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+        sql,
         turn_no,
         key,
         *map(str, address.account_key),
@@ -166,14 +166,10 @@ def save_sent(tx: Transaction, turn: RunningTurn, message_id: str, now: int) -> 
 
 def _is_stray(tx: Transaction, turn_no: int, key: str, message_id: str) -> bool:
     """Whether a message is neither a stored preview nor, as the platform recognized its key, a part of the answer."""
-    row = tx.fetch_one(
-        "SELECT 1 FROM turn t WHERE t.no = $1 AND NOT EXISTS (SELECT 1 FROM preview v WHERE v.key = $2)"
-        " AND NOT EXISTS (SELECT 1 FROM delivery d JOIN delivery_part p ON p.delivery_no = d.no"
-        " WHERE d.turn_no = t.no AND (p.edits_id = $3 OR p.sent_message_id = $3))",
-        turn_no,
-        key,
-        make_storable(message_id),
-    )
+    sql = """SELECT 1 FROM turn t WHERE t.no = $1 AND NOT EXISTS (SELECT 1 FROM preview v WHERE v.key = $2)
+        AND NOT EXISTS (SELECT 1 FROM delivery d JOIN delivery_part p ON p.delivery_no = d.no
+        WHERE d.turn_no = t.no AND (p.edits_id = $3 OR p.sent_message_id = $3))"""
+    row = tx.fetch_one(sql, turn_no, key, make_storable(message_id))
     return row is not None
 
 
@@ -195,13 +191,11 @@ def delete_unsent(tx: Transaction, no: int, owner: str) -> None:
 
 def list_leftovers(tx: Transaction, account: AccountKey) -> list[Preview]:
     """Return the previews of an account whose turn has ended, and that no delivery will take over."""
-    rows = tx.fetch_all(
-        f"SELECT {_SELECTED}, d.no FROM preview p LEFT JOIN turn t ON t.no = p.turn_no"
-        " LEFT JOIN delivery d ON d.turn_no = p.turn_no AND d.address = p.address"
-        " WHERE p.platform = $1 AND p.account = $2 AND (t.no IS NULL OR t.state NOT IN ('queued', 'running'))"
-        " AND (d.no IS NULL OR d.state NOT IN ('pending', 'sending'))",
-        *map(str, account),
-    )
+    sql = f"""SELECT {_SELECTED}, d.no FROM preview p LEFT JOIN turn t ON t.no = p.turn_no
+        LEFT JOIN delivery d ON d.turn_no = p.turn_no AND d.address = p.address
+        WHERE p.platform = $1 AND p.account = $2 AND (t.no IS NULL OR t.state NOT IN ('queued', 'running'))
+        AND (d.no IS NULL OR d.state NOT IN ('pending', 'sending'))"""
+    rows = tx.fetch_all(sql, *map(str, account))
     return [_PREVIEW.decode(row, has_delivery=delivery_no is not None) for *row, delivery_no in rows]
 
 

@@ -57,10 +57,10 @@ def list_parts(tx: Transaction, delivery_no: int) -> list[DeliveryPart]:
 
 def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) -> None:
     """Store the parts of a delivery before the first of them is sent."""
+    sql = """INSERT INTO delivery_part (delivery_no, part_no, body, attachment_no, edits_id, state)
+        VALUES ($1, $2, $3, $4, $5, 'pending')"""
     tx.execute_many(
-        "INSERT INTO delivery_part (delivery_no, part_no, body, attachment_no, edits_id, state)"
-        " VALUES ($1, $2, $3, $4, $5, 'pending')",
-        [(delivery_no, part.no, make_storable(part.body), part.attachment_no, part.edits_id) for part in parts],
+        sql, [(delivery_no, part.no, make_storable(part.body), part.attachment_no, part.edits_id) for part in parts]
     )
 
 
@@ -71,9 +71,10 @@ def mark_sending(tx: Transaction, delivery_no: int, part_no: int, now: int) -> N
 
 def save_outcome(tx: Transaction, delivery_no: int, part: DeliveryPart) -> None:
     """Store the state of a part after an attempt, unless the platform has confirmed it meanwhile."""
+    sql = f"""UPDATE delivery_part SET state = $3, edits_id = $4, first_sent_at = $5, sent_message_id = $6, error = $7
+        WHERE {_IS_UNSENT_PART}"""
     tx.execute(
-        "UPDATE delivery_part SET state = $3, edits_id = $4, first_sent_at = $5, sent_message_id = $6, error = $7"
-        f" WHERE {_IS_UNSENT_PART}",
+        sql,
         delivery_no,
         part.no,
         part.state.value,
@@ -128,13 +129,10 @@ class SentPart(NamedTuple):
 
 
 def find_part(tx: Transaction, account: AccountKey, delivery_id: str, part_no: int) -> SentPart | None:
-    row = tx.fetch_one(
-        "SELECT d.no, d.address, p.state, p.first_sent_at FROM delivery d JOIN delivery_part p ON p.delivery_no = d.no"
-        " WHERE d.id = $1 AND d.platform = $2 AND d.account = $3 AND p.part_no = $4",
-        delivery_id,
-        *map(str, account),
-        part_no,
-    )
+    sql = """SELECT d.no, d.address, p.state, p.first_sent_at FROM delivery d
+        JOIN delivery_part p ON p.delivery_no = d.no
+        WHERE d.id = $1 AND d.platform = $2 AND d.account = $3 AND p.part_no = $4"""
+    row = tx.fetch_one(sql, delivery_id, *map(str, account), part_no)
     if row is None:
         return None
     delivery_no, address, state, first_sent_at = row
@@ -153,11 +151,9 @@ def confirm_part(tx: Transaction, delivery_no: int, part_no: int, message_id: st
     """Record that a part has arrived. An uncertain delivery all of whose parts have arrived is sent."""
     confirm = "UPDATE delivery_part SET state = 'sent', sent_message_id = $3, error = NULL"
     tx.execute(f"{confirm} WHERE {_IS_UNSENT_PART}", delivery_no, part_no, make_storable(message_id))
-    tx.execute(
-        "UPDATE delivery SET state = 'sent', error = NULL WHERE no = $1 AND state = 'uncertain'"
-        " AND NOT EXISTS (SELECT 1 FROM delivery_part p WHERE p.delivery_no = $1 AND p.state <> 'sent')",
-        delivery_no,
-    )
+    sql = """UPDATE delivery SET state = 'sent', error = NULL WHERE no = $1 AND state = 'uncertain'
+        AND NOT EXISTS (SELECT 1 FROM delivery_part p WHERE p.delivery_no = $1 AND p.state <> 'sent')"""
+    tx.execute(sql, delivery_no)
 
 
 # -- queueing -----------------------------------------------------------------------------------------------
@@ -185,13 +181,14 @@ def enqueue(
     delivery_id, language = new_delivery_id(), chat_language.name
     reason = fetch_value(tx, "SELECT reason FROM dead_target WHERE address = $1", address)
     error = None if reason is None else _store_unreachable(reason)
+    sql = """INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state,
+        platform, account, attachment_ids, buttons, message_seq, due_at, error, ended_at)
+        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13, $14, $15, $16,
+        CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1 FROM delivery o WHERE o.address = $5
+        AND o.state IN ('pending', 'sending')) THEN NULL
+        ELSE CAST($8 AS BIGINT) END, $10, $11"""
     tx.execute(
-        "INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state, platform,"
-        " account, attachment_ids, buttons, message_seq, due_at, error, ended_at)"
-        " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13, $14, $15, $16,"
-        " CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1 FROM delivery o WHERE o.address = $5"
-        " AND o.state IN ('pending', 'sending')) THEN NULL"
-        " ELSE CAST($8 AS BIGINT) END, $10, $11",
+        sql,
         delivery_id,
         kind.value,
         session_no,
@@ -366,12 +363,9 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
 
     The log records who asked for it and why, for everybody who gets the answer twice or misses it.
     """
-    row = tx.fetch_one(
-        "SELECT no, address, platform, state, error FROM delivery"
-        " WHERE id = $1 AND session_no = $2 AND (turn_no IS NOT NULL OR message_seq IS NOT NULL)",
-        delivery_id,
-        session_no,
-    )
+    sql = """SELECT no, address, platform, state, error FROM delivery
+        WHERE id = $1 AND session_no = $2 AND (turn_no IS NOT NULL OR message_seq IS NOT NULL)"""
+    row = tx.fetch_one(sql, delivery_id, session_no)
     if row is None:
         raise NotFound(f"Delivery {delivery_id} not found.", delivery_id=delivery_id)
     no, address, platform, state, error = row

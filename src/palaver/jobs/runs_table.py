@@ -78,12 +78,8 @@ def has_run_at(tx: Transaction, job_no: int, slot: datetime) -> bool:
 
 def list_runs(tx: Transaction, job_no: int, *, limit: int, before: int | None = None) -> list[JobRun]:
     """List runs of a job with their deliveries, the newest first; those with a slot before a moment only."""
-    rows = tx.fetch_all(
-        f"{_SELECT} WHERE r.job_no = $1 AND r.slot < $2 ORDER BY r.slot DESC LIMIT $3",
-        job_no,
-        2**62 if before is None else before,
-        limit,
-    )
+    sql = f"{_SELECT} WHERE r.job_no = $1 AND r.slot < $2 ORDER BY r.slot DESC LIMIT $3"
+    rows = tx.fetch_all(sql, job_no, 2**62 if before is None else before, limit)
     run_rows = [_make_run_row(row) for row in rows]
     turn_nos = [row.turn_no for row in run_rows if row.turn_no is not None]
     by_turn = delivery_queries.list_statuses_of_turns(tx, turn_nos)
@@ -92,11 +88,9 @@ def list_runs(tx: Transaction, job_no: int, *, limit: int, before: int | None = 
 
 def list_running_sessions(tx: Transaction, person_id: str) -> list[int]:
     """List the conversations of a person's runs that have started and not ended."""
-    rows = tx.fetch_all(
-        "SELECT r.session_no FROM job_run r JOIN job j ON j.no = r.job_no"
-        " WHERE r.state = 'running' AND r.session_no IS NOT NULL AND j.person_id = $1",
-        person_id,
-    )
+    sql = """SELECT r.session_no FROM job_run r JOIN job j ON j.no = r.job_no
+        WHERE r.state = 'running' AND r.session_no IS NOT NULL AND j.person_id = $1"""
+    rows = tx.fetch_all(sql, person_id)
     return [session_no for (session_no,) in rows]
 
 
@@ -161,11 +155,9 @@ def list_orphans(tx: Transaction, limit: int) -> list[tuple[RunRow, str | None, 
 
     Each comes with the error of its turn, and whether the turn is gone.
     """
-    found = tx.fetch_all(
-        "SELECT r.id, t.error, t.no FROM job_run r LEFT JOIN turn t ON t.no = r.turn_no"
-        " WHERE r.state = 'running' AND (t.no IS NULL OR t.ended_at IS NOT NULL) ORDER BY r.no LIMIT $1",
-        limit,
-    )
+    sql = """SELECT r.id, t.error, t.no FROM job_run r LEFT JOIN turn t ON t.no = r.turn_no
+        WHERE r.state = 'running' AND (t.no IS NULL OR t.ended_at IS NOT NULL) ORDER BY r.no LIMIT $1"""
+    found = tx.fetch_all(sql, limit)
     rows = [(find_run(tx, run_id), error, turn_no is None) for run_id, error, turn_no in found]
     return [(row, error, is_turn_gone) for row, error, is_turn_gone in rows if row is not None]
 
@@ -201,14 +193,9 @@ def record_skipped(tx: Transaction, job_row: JobRow, slot: datetime, reason: str
 
 
 def mark_started(tx: Transaction, run_no: int, session_no: int, turn_id: str, now: int) -> None:
-    tx.execute(
-        "UPDATE job_run SET state = 'running', session_no = $2, started_at = $4,"
-        " turn_no = (SELECT no FROM turn WHERE id = $3) WHERE no = $1 AND state = 'queued'",
-        run_no,
-        session_no,
-        turn_id,
-        now,
-    )
+    sql = """UPDATE job_run SET state = 'running', session_no = $2, started_at = $4,
+        turn_no = (SELECT no FROM turn WHERE id = $3) WHERE no = $1 AND state = 'queued'"""
+    tx.execute(sql, run_no, session_no, turn_id, now)
 
 
 def end_run(
@@ -298,10 +285,8 @@ def set_reported_failure(tx: Transaction, lease: TurnLease, reason: str) -> None
 def add_refused_tool(tx: Transaction, lease: TurnLease, tool_name: str) -> None:
     """Record a tool that the run wanted to use and was not granted. Raises LeaseLost."""
     turn_leases.check_lease(tx, lease)
-    row = tx.fetch_one(
-        f"SELECT no, refused_tools FROM job_run WHERE turn_no = $1 AND state = 'running' {tx.for_update}",
-        lease.turn_no,
-    )
+    sql = f"SELECT no, refused_tools FROM job_run WHERE turn_no = $1 AND state = 'running' {tx.for_update}"
+    row = tx.fetch_one(sql, lease.turn_no)
     if row is None:
         return
     run_no, refused_tools = row
@@ -326,24 +311,20 @@ def load_last_runs(tx: Transaction, job_nos: Sequence[int]) -> dict[int, LastRun
     """Return the latest run of each of these jobs that has one, by the number of the job."""
     if not job_nos:
         return {}
-    rows = tx.fetch_all(
-        f"SELECT {_LAST_RUN_COLUMNS.format_select('r')}, r.job_no FROM job j JOIN job_run r ON r.job_no = j.no"
-        " AND r.slot = (SELECT MAX(latest.slot) FROM job_run latest WHERE latest.job_no = j.no)"
-        f" WHERE j.no IN ({build_placeholders(len(job_nos))})",
-        *job_nos,
-    )
+    sql = f"""SELECT {_LAST_RUN_COLUMNS.format_select("r")}, r.job_no FROM job j JOIN job_run r ON r.job_no = j.no
+        AND r.slot = (SELECT MAX(latest.slot) FROM job_run latest WHERE latest.job_no = j.no)
+        WHERE j.no IN ({build_placeholders(len(job_nos))})"""
+    rows = tx.fetch_all(sql, *job_nos)
     return {row[-1]: _LAST_RUN_COLUMNS.decode(row) for row in rows}
 
 
 def load_cost_sample(tx: Transaction, job_no: int) -> CostSample:
     """Return what the latest runs of a job have cost that called a model."""
-    rows = tx.fetch_all(
-        "SELECT latest.no, u.cost_nanos, u.cost_status FROM (SELECT r.no, r.session_no, t.id AS turn_id FROM job_run r"
-        " JOIN turn t ON t.no = r.turn_no WHERE r.job_no = $1 AND r.state IN ('done', 'failed')"
-        f" ORDER BY r.slot DESC LIMIT {MAX_COST_SAMPLE_RUNS}) latest"
-        " JOIN usage u ON u.session_no = latest.session_no AND u.turn_id = latest.turn_id",
-        job_no,
-    )
+    sql = f"""SELECT latest.no, u.cost_nanos, u.cost_status FROM (SELECT r.no, r.session_no, t.id AS turn_id
+        FROM job_run r JOIN turn t ON t.no = r.turn_no WHERE r.job_no = $1 AND r.state IN ('done', 'failed')
+        ORDER BY r.slot DESC LIMIT {MAX_COST_SAMPLE_RUNS}) latest
+        JOIN usage u ON u.session_no = latest.session_no AND u.turn_id = latest.turn_id"""
+    rows = tx.fetch_all(sql, job_no)
     return CostSample(
         run_count=len({no for no, _, _ in rows}),
         cost_nanos=sum(nanos or 0 for _, nanos, _ in rows),

@@ -182,12 +182,8 @@ def insert(tx: Transaction, new_job: NewJob, now: int) -> JobRow:
 
 def check_name_free(tx: Transaction, person_id: PersonId, name: str, *, except_no: int = 0) -> None:
     """Raise `JobNameTaken` if another job of this person has the name."""
-    existing = tx.fetch_one(
-        "SELECT id, name FROM job WHERE person_id = $1 AND name_key = $2 AND no <> $3",
-        person_id,
-        make_name_key(name),
-        except_no,
-    )
+    sql = "SELECT id, name FROM job WHERE person_id = $1 AND name_key = $2 AND no <> $3"
+    existing = tx.fetch_one(sql, person_id, make_name_key(name), except_no)
     if existing is not None:
         job_id, name = existing
         text = say(
@@ -223,10 +219,11 @@ def set_state(
 
     An active job starts with no failures.
     """
+    sql = """UPDATE job SET state = $2, state_reason = $3, next_slot = $4, updated_at = $5,
+        failure_count = CASE WHEN $2 = 'active' THEN 0 ELSE failure_count END,
+        alerted_cause = CASE WHEN $2 = 'active' THEN NULL ELSE alerted_cause END WHERE no = $1"""
     tx.execute(
-        "UPDATE job SET state = $2, state_reason = $3, next_slot = $4, updated_at = $5,"
-        " failure_count = CASE WHEN $2 = 'active' THEN 0 ELSE failure_count END,"
-        " alerted_cause = CASE WHEN $2 = 'active' THEN NULL ELSE alerted_cause END WHERE no = $1",
+        sql,
         job_no,
         state.value,
         None if reason is None else make_storable(store_text(reason)),
@@ -260,15 +257,8 @@ def advance(tx: Transaction, job_row: JobRow, next_slot: datetime | None, now: i
         values = (store_text(_ENDED_REASON), now)
     else:
         assignments, values = "next_slot = $4", (to_micros(next_slot),)
-    return bool(
-        tx.execute(
-            f"UPDATE job SET runs_left = $3, {assignments} WHERE no = $1 AND next_slot = $2 AND state = 'active'",
-            job_row.no,
-            to_micros(slot),
-            runs_left,
-            *values,
-        )
-    )
+    sql = f"UPDATE job SET runs_left = $3, {assignments} WHERE no = $1 AND next_slot = $2 AND state = 'active'"
+    return bool(tx.execute(sql, job_row.no, to_micros(slot), runs_left, *values))
 
 
 def restore_run(tx: Transaction, job_no: int) -> None:
@@ -341,11 +331,8 @@ def delete_piece(tx: Transaction, job_no: int) -> None:
     """Delete the next runs of a job that has disappeared; when none are left, the job."""
     if tx.fetch_one(f"SELECT 1 FROM job WHERE no = $1 AND is_deleted = 1 {tx.for_update}", job_no) is None:
         return  # another process was faster
-    deleted = tx.execute(
-        "DELETE FROM job_run WHERE no IN (SELECT no FROM job_run WHERE job_no = $1 ORDER BY slot LIMIT $2)",
-        job_no,
-        RUNS_PER_PIECE,
-    )
+    sql = "DELETE FROM job_run WHERE no IN (SELECT no FROM job_run WHERE job_no = $1 ORDER BY slot LIMIT $2)"
+    deleted = tx.execute(sql, job_no, RUNS_PER_PIECE)
     if deleted < RUNS_PER_PIECE:
         tx.execute("DELETE FROM job WHERE no = $1", job_no)
 
@@ -354,14 +341,10 @@ def _hide(tx: Transaction, job_no: int) -> None:
     tx.execute("DELETE FROM job_run WHERE job_no = $1 AND state IN ('queued', 'running')", job_no)
     tx.execute("DELETE FROM job_run WHERE job_no = $1 AND is_untold = 1", job_no)
     # Two spaces: no name that a person types has them (`jobs.make_name_key`).
-    tx.execute(
-        "UPDATE job SET is_deleted = 1, id = $2, name = '', name_key = $3, prompt = '', state = 'ended',"
-        " state_reason = NULL, next_slot = NULL, origin_session_no = NULL, proposed_change = NULL, proposed_at = NULL,"
-        " proposed_session_no = NULL WHERE no = $1",
-        job_no,
-        f"deleted-{job_no}",
-        f"deleted  {job_no}",
-    )
+    sql = """UPDATE job SET is_deleted = 1, id = $2, name = '', name_key = $3, prompt = '', state = 'ended',
+        state_reason = NULL, next_slot = NULL, origin_session_no = NULL, proposed_change = NULL, proposed_at = NULL,
+        proposed_session_no = NULL WHERE no = $1"""
+    tx.execute(sql, job_no, f"deleted-{job_no}", f"deleted  {job_no}")
 
 
 ALL_PIECES: Final[Pieces] = {**SESSION_PIECES, "job": delete_piece}
@@ -421,11 +404,8 @@ def _delete_untouched_session(tx: Transaction, session_no: int, turn_no: int | N
     if row is None or not is_untouched:
         return 0
     if turn_no is not None:  # what was sent to chats is part of their conversations, which stay
-        tx.execute(
-            "UPDATE delivery SET turn_no = NULL WHERE turn_no = $1 AND (session_no IS NULL OR session_no <> $2)",
-            turn_no,
-            session_no,
-        )
+        sql = "UPDATE delivery SET turn_no = NULL WHERE turn_no = $1 AND (session_no IS NULL OR session_no <> $2)"
+        tx.execute(sql, turn_no, session_no)
     return session_deletion.delete(tx, row).rows
 
 
@@ -447,12 +427,9 @@ def find_session_no(tx: Transaction, job_no: int) -> int | None:
 
 def was_proposed_in_turn(tx: Transaction, job_no: int, lease: TurnLease) -> bool:
     """Whether the person was asked in this turn already: by an attempt whose worker died, or by an earlier call."""
-    row = tx.fetch_one(
-        "SELECT 1 FROM job j JOIN turn t ON t.no = $2"
-        " WHERE j.no = $1 AND j.proposed_session_no = t.session_no AND j.proposed_at >= t.created_at",
-        job_no,
-        lease.turn_no,
-    )
+    sql = """SELECT 1 FROM job j JOIN turn t ON t.no = $2
+        WHERE j.no = $1 AND j.proposed_session_no = t.session_no AND j.proposed_at >= t.created_at"""
+    row = tx.fetch_one(sql, job_no, lease.turn_no)
     return row is not None
 
 

@@ -249,11 +249,9 @@ def list_viewers(tx: Transaction, session_ids: Sequence[str]) -> dict[str, froze
     viewers: dict[str, set[PersonId]] = {}
     for start in range(0, len(session_ids), _MAX_SESSIONS_PER_STATEMENT):
         batch = session_ids[start : start + _MAX_SESSIONS_PER_STATEMENT]
-        rows = tx.fetch_all(
-            "SELECT s.id, m.person_id FROM session s LEFT JOIN audience_member m ON m.audience_no = s.audience_no"
-            f" WHERE s.id IN ({build_placeholders(len(batch))})",
-            *batch,
-        )
+        sql = f"""SELECT s.id, m.person_id FROM session s LEFT JOIN audience_member m ON m.audience_no = s.audience_no
+            WHERE s.id IN ({build_placeholders(len(batch))})"""
+        rows = tx.fetch_all(sql, *batch)
         for session_id, person_id in rows:
             viewers.setdefault(session_id, set()).add(PersonId(person_id or ""))
     return {session_id: frozenset(person_ids) for session_id, person_ids in viewers.items()}

@@ -80,11 +80,9 @@ def use_in_session(tx: Transaction, session_no: int, attachment_nos: Iterable[in
 
 def get_usage(tx: Transaction, person_id: PersonId) -> FileUsage:
     """Return how much space the files of a person take; reads one index, and a person has a limited number of files."""
-    [(size, copies)] = tx.fetch_all(
-        "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT), CAST(COALESCE(SUM(copies), 0) AS BIGINT) FROM"
-        " (SELECT size, COUNT(*) AS copies FROM attachment WHERE person_id = $1 GROUP BY sha256, size) AS files",
-        person_id,
-    )
+    sql = """SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT), CAST(COALESCE(SUM(copies), 0) AS BIGINT) FROM
+        (SELECT size, COUNT(*) AS copies FROM attachment WHERE person_id = $1 GROUP BY sha256, size) AS files"""
+    [(size, copies)] = tx.fetch_all(sql, person_id)
     return FileUsage(int(size), int(copies))
 
 
@@ -106,14 +104,10 @@ def list_unused(tx: Transaction, before: int, after: Position, limit: int) -> tu
 
     Also returns where to go on; None at the end. It reads `limit` rows of the index, however many of them are used.
     """
-    rows = tx.fetch_all(
-        f"SELECT a.created_at, a.no, CASE WHEN {_IS_USED} THEN 1 ELSE 0 END FROM attachment a"
-        " WHERE a.created_at < $1 AND a.created_at >= $2 AND (a.created_at > $2 OR a.no > $3)"
-        " ORDER BY a.created_at, a.no LIMIT $4",
-        before,
-        *after,
-        limit,
-    )
+    sql = f"""SELECT a.created_at, a.no, CASE WHEN {_IS_USED} THEN 1 ELSE 0 END FROM attachment a
+        WHERE a.created_at < $1 AND a.created_at >= $2 AND (a.created_at > $2 OR a.no > $3)
+        ORDER BY a.created_at, a.no LIMIT $4"""
+    rows = tx.fetch_all(sql, before, *after, limit)
     unused = [no for _, no, is_used in rows if not is_used]
     if len(rows) < limit:
         return unused, None

@@ -128,12 +128,8 @@ def update_text(
     """Change the text of a memory for a person; refuse a text that another memory of the audience already has."""
     clean = clean_memory(text)
     lock(tx, audience_no)
-    duplicate = tx.fetch_one(
-        "SELECT id FROM memory WHERE audience_no = $1 AND text_key = $2 AND id <> $3",
-        audience_no,
-        build_memory_key(clean),
-        memory_id,
-    )
+    sql = "SELECT id FROM memory WHERE audience_no = $1 AND text_key = $2 AND id <> $3"
+    duplicate = tx.fetch_one(sql, audience_no, build_memory_key(clean), memory_id)
     if duplicate is not None:
         raise DuplicateMemory(
             say("memory.same_as", "Another memory already says this. Delete one of the two."), memory_id=duplicate[0]
@@ -178,26 +174,19 @@ def find_current(tx: Transaction, session_no: int) -> list[str] | None:
 
     It has to be done again after a compaction.
     """
-    ids: str | None = fetch_value(
-        tx,
-        "SELECT b.memory_ids FROM memory_block b JOIN session s ON s.no = b.session_no"
-        " WHERE b.session_no = $1 AND b.seq >= COALESCE(s.compaction_seq, 0)",
-        session_no,
-    )
+    sql = """SELECT b.memory_ids FROM memory_block b JOIN session s ON s.no = b.session_no
+        WHERE b.session_no = $1 AND b.seq >= COALESCE(s.compaction_seq, 0)"""
+    ids: str | None = fetch_value(tx, sql, session_no)
     return None if ids is None else list(json.loads(ids))
 
 
 def store(tx: Transaction, session_no: int, ids: Sequence[str], now: int) -> None:
     """Store the ids that were chosen for a session, as it is now."""
-    tx.execute(
-        "INSERT INTO memory_block (session_no, memory_ids, seq, created_at)"
-        " SELECT no, $2, COALESCE(compaction_seq, 0), $3 FROM session WHERE no = $1"
-        " ON CONFLICT (session_no) DO UPDATE SET memory_ids = excluded.memory_ids, seq = excluded.seq,"
-        " created_at = excluded.created_at",
-        session_no,
-        json.dumps(list(ids)),
-        now,
-    )
+    sql = """INSERT INTO memory_block (session_no, memory_ids, seq, created_at)
+        SELECT no, $2, COALESCE(compaction_seq, 0), $3 FROM session WHERE no = $1
+        ON CONFLICT (session_no) DO UPDATE SET memory_ids = excluded.memory_ids, seq = excluded.seq,
+        created_at = excluded.created_at"""
+    tx.execute(sql, session_no, json.dumps(list(ids)), now)
 
 
 # ---- lists ------------------------------------------------------------------------------------------------------
@@ -318,13 +307,10 @@ def _list_visible_sessions(tx: Transaction, session_ids: Sequence[str], reader: 
     """List those of these sessions that still exist and that the reader may see."""
     if not session_ids:
         return set()
-    rows = tx.fetch_all(
-        f"SELECT s.id FROM session s WHERE s.id IN ({build_placeholders(len(session_ids))}) AND EXISTS"
-        " (SELECT 1 FROM audience_member m WHERE m.audience_no = s.audience_no"
-        f" AND m.person_id = ${len(session_ids) + 1})",
-        *session_ids,
-        reader,
-    )
+    sql = f"""SELECT s.id FROM session s WHERE s.id IN ({build_placeholders(len(session_ids))}) AND EXISTS
+        (SELECT 1 FROM audience_member m WHERE m.audience_no = s.audience_no
+        AND m.person_id = ${len(session_ids) + 1})"""
+    rows = tx.fetch_all(sql, *session_ids, reader)
     return {SessionId(session_id) for (session_id,) in rows}
 
 

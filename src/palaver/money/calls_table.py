@@ -65,11 +65,8 @@ def insert(tx: Transaction, row: CallRow) -> None:
 
 def set_usage(tx: Transaction, call_id: str, usage: TurnUsage) -> CallRow | None:
     """Store what a call has used; return the call, or None if it has ended before."""
-    row = tx.fetch_one(
-        f"UPDATE model_call SET usage = $2 WHERE id = $1 AND usage IS NULL RETURNING {_COLUMNS}",
-        call_id,
-        json.dumps(usage.to_dict()),
-    )
+    sql = f"UPDATE model_call SET usage = $2 WHERE id = $1 AND usage IS NULL RETURNING {_COLUMNS}"
+    row = tx.fetch_one(sql, call_id, json.dumps(usage.to_dict()))
     return None if row is None else _call_from_row(row)
 
 
@@ -90,10 +87,9 @@ def list_orphan_call_ids(tx: Transaction, created_before: int) -> list[str]:
 
     Calls of a run whose turn is not recovered yet are left out: they show that it had begun.
     """
-    rows = tx.fetch_all(
-        "SELECT id, owner, created_at FROM model_call WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = turn_id"
-        " AND t.state = 'running' AND t.lease_owner = model_call.owner AND t.attempt = model_call.attempt) ORDER BY no"
-    )
+    sql = """SELECT id, owner, created_at FROM model_call WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = turn_id
+        AND t.state = 'running' AND t.lease_owner = model_call.owner AND t.attempt = model_call.attempt) ORDER BY no"""
+    rows = tx.fetch_all(sql)
     dead_owners = {owner for owner in {owner for _, owner, _ in rows} if is_owner_dead(owner)}
     return [call_id for call_id, owner, created_at in rows if owner in dead_owners or created_at < created_before]
 

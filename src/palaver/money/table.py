@@ -23,10 +23,11 @@ MAX_MATCHES = 10
 
 
 def set_limit(tx: Transaction, limit: BudgetLimit, person_id: PersonId, now: int) -> None:
+    sql = f"""INSERT INTO budget_limit ({_COLUMNS}, set_by, set_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+        ON CONFLICT (scope, subject, period, unit) DO UPDATE SET amount = excluded.amount, set_by = excluded.set_by,
+        set_at = excluded.set_at"""
     tx.execute(
-        f"INSERT INTO budget_limit ({_COLUMNS}, set_by, set_at) VALUES ($1, $2, $3, $4, $5, $6, $7)"
-        " ON CONFLICT (scope, subject, period, unit) DO UPDATE SET amount = excluded.amount, set_by = excluded.set_by,"
-        " set_at = excluded.set_at",
+        sql,
         limit.key.scope.value,
         limit.key.subject,
         limit.key.period.value,
@@ -39,12 +40,8 @@ def set_limit(tx: Transaction, limit: BudgetLimit, person_id: PersonId, now: int
 
 def clear_limits(tx: Transaction, key: BudgetKey) -> int:
     """Remove the limits of a window in all units; return how many there were."""
-    return tx.execute(
-        "DELETE FROM budget_limit WHERE scope = $1 AND subject = $2 AND period = $3",
-        key.scope.value,
-        key.subject,
-        key.period.value,
-    )
+    sql = "DELETE FROM budget_limit WHERE scope = $1 AND subject = $2 AND period = $3"
+    return tx.execute(sql, key.scope.value, key.subject, key.period.value)
 
 
 def has_limit(tx: Transaction, scope: BudgetScope, subject: str) -> bool:
@@ -54,10 +51,9 @@ def has_limit(tx: Transaction, scope: BudgetScope, subject: str) -> bool:
 
 
 def delete_for_missing_jobs(tx: Transaction) -> None:
-    tx.execute(
-        "DELETE FROM budget_limit WHERE scope = 'job' AND subject <> ''"
-        " AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = budget_limit.subject)"
-    )
+    sql = """DELETE FROM budget_limit WHERE scope = 'job' AND subject <> ''
+        AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = budget_limit.subject)"""
+    tx.execute(sql)
 
 
 def list_for_keys(tx: Transaction, keys: Iterable[BudgetKey]) -> list[BudgetLimit]:
@@ -120,15 +116,10 @@ def load_totals(
         by_scope.setdefault(scope, []).append(subject)
     totals: dict[BudgetKey, WindowTotals] = {}
     for scope, names in by_scope.items():
-        rows = tx.fetch_all(
-            f"SELECT subject, period, {list_columns(WindowTotals)}"
-            f" FROM budget_window WHERE scope = $1 AND subject IN ({build_placeholders(len(names), 4)})"
-            " AND ((period = 'day' AND starts_at = $2) OR (period = 'month' AND starts_at = $3))",
-            scope.value,
-            starts[BudgetPeriod.DAY],
-            starts[BudgetPeriod.MONTH],
-            *names,
-        )
+        sql = f"""SELECT subject, period, {list_columns(WindowTotals)}
+            FROM budget_window WHERE scope = $1 AND subject IN ({build_placeholders(len(names), 4)})
+            AND ((period = 'day' AND starts_at = $2) OR (period = 'month' AND starts_at = $3))"""
+        rows = tx.fetch_all(sql, scope.value, starts[BudgetPeriod.DAY], starts[BudgetPeriod.MONTH], *names)
         for subject, period, *numbers in rows:
             totals[BudgetKey(scope, subject, BudgetPeriod(period))] = WindowTotals(*map(int, numbers))
     return totals
@@ -137,28 +128,19 @@ def load_totals(
 def list_subjects(tx: Transaction, month_start: int, after: BudgetSubject | None, limit: int) -> list[BudgetSubject]:
     """List for whom something was used in the month that began then, or an owner has set a limit; in a fixed order."""
     scope, subject = after or ("", "")
-    rows = tx.fetch_all(
-        "SELECT scope, subject FROM (SELECT scope, subject FROM budget_window WHERE starts_at = $1 AND period = 'month'"
-        " UNION SELECT scope, subject FROM budget_limit) AS found"
-        " WHERE scope > $2 OR (scope = $2 AND subject > $3) ORDER BY scope, subject LIMIT $4",
-        month_start,
-        str(scope),
-        subject,
-        limit,
-    )
+    sql = """SELECT scope, subject FROM (SELECT scope, subject FROM budget_window WHERE starts_at = $1
+        AND period = 'month' UNION SELECT scope, subject FROM budget_limit) AS found
+        WHERE scope > $2 OR (scope = $2 AND subject > $3) ORDER BY scope, subject LIMIT $4"""
+    rows = tx.fetch_all(sql, month_start, str(scope), subject, limit)
     return [(BudgetScope(found_scope), found_subject) for found_scope, found_subject in rows]
 
 
 def list_job_subjects(tx: Transaction, person_id: PersonId, since: int, limit: int) -> list[BudgetSubject]:
     """List a person's own jobs for which something was used since a time, or an owner has set a limit."""
-    rows = tx.fetch_all(
-        "SELECT j.id FROM job j WHERE j.person_id = $1 AND (EXISTS (SELECT 1 FROM budget_window w"
-        " WHERE w.scope = 'job' AND w.subject = j.id AND w.starts_at >= $2) OR EXISTS (SELECT 1 FROM budget_limit l"
-        " WHERE l.scope = 'job' AND l.subject = j.id)) ORDER BY j.name_key LIMIT $3",
-        person_id,
-        since,
-        limit,
-    )
+    sql = """SELECT j.id FROM job j WHERE j.person_id = $1 AND (EXISTS (SELECT 1 FROM budget_window w
+        WHERE w.scope = 'job' AND w.subject = j.id AND w.starts_at >= $2) OR EXISTS (SELECT 1 FROM budget_limit l
+        WHERE l.scope = 'job' AND l.subject = j.id)) ORDER BY j.name_key LIMIT $3"""
+    rows = tx.fetch_all(sql, person_id, since, limit)
     return [(BudgetScope.JOB, job_id) for (job_id,) in rows]
 
 
@@ -175,13 +157,9 @@ def load_names(tx: Transaction, subjects: Collection[BudgetSubject]) -> dict[Bud
 
 def find_jobs(tx: Transaction, id_or_name: str) -> list[tuple[str, str]]:
     """Return the jobs with this id or name: their ids, and the names of the people they belong to."""
-    rows = tx.fetch_all(
-        "SELECT j.id, p.name FROM job j JOIN person p ON p.id = j.person_id WHERE (j.id = $1 OR j.name_key = $2)"
-        " AND j.is_deleted = 0 ORDER BY j.no LIMIT $3",
-        id_or_name,
-        make_name_key(id_or_name),
-        MAX_MATCHES,
-    )
+    sql = """SELECT j.id, p.name FROM job j JOIN person p ON p.id = j.person_id WHERE (j.id = $1 OR j.name_key = $2)
+        AND j.is_deleted = 0 ORDER BY j.no LIMIT $3"""
+    rows = tx.fetch_all(sql, id_or_name, make_name_key(id_or_name), MAX_MATCHES)
     return [(job_id, person_name) for job_id, person_name in rows]
 
 

@@ -328,11 +328,8 @@ def issue_warning(
     """
     is_shared = status.key.scope in SHARED_SCOPES
     if is_shared:
-        owner_ids = tx.fetch_all(
-            "SELECT id FROM person WHERE role = $1 AND merged_into IS NULL ORDER BY created_at, id LIMIT $2",
-            Role.OWNER.value,
-            MAX_NOTIFIED_OWNERS,
-        )
+        sql = "SELECT id FROM person WHERE role = $1 AND merged_into IS NULL ORDER BY created_at, id LIMIT $2"
+        owner_ids = tx.fetch_all(sql, Role.OWNER.value, MAX_NOTIFIED_OWNERS)
         for (owner_id,) in owner_ids:
             if owner_id != reader.person_id or not (is_attended and reader.is_private):
                 notify_person(tx, config, owner_id, make_warning(status).text, to_micros(now))

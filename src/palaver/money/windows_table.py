@@ -67,11 +67,9 @@ def lock_windows(tx: Transaction, ids: Iterable[WindowId]) -> dict[WindowId, Win
     found = _select_windows(tx, ordered, tx.for_update)
     missing = [window for window in ordered if window not in found]
     if missing:
-        tx.execute_many(
-            "INSERT INTO budget_window (scope, subject, period, starts_at) VALUES ($1, $2, $3, $4)"
-            " ON CONFLICT DO NOTHING",
-            missing,
-        )
+        sql = """INSERT INTO budget_window (scope, subject, period, starts_at) VALUES ($1, $2, $3, $4)
+            ON CONFLICT DO NOTHING"""
+        tx.execute_many(sql, missing)
         found = _select_windows(tx, ordered, tx.for_update)
     return found
 
@@ -81,11 +79,9 @@ def _select_windows(tx: Transaction, ordered: Sequence[WindowId], lock: str) -> 
         f"(scope = ${first} AND subject = ${first + 1} AND period = ${first + 2} AND starts_at = ${first + 3})"
         for first in range(1, 4 * len(ordered), 4)
     )
-    rows = tx.fetch_all(
-        f"SELECT {list_columns(WindowId)}, {_COUNTERS} FROM budget_window WHERE {conditions}"
-        f" ORDER BY scope, subject, period, starts_at {lock}",
-        *(value for window in ordered for value in window),
-    )
+    sql = f"""SELECT {list_columns(WindowId)}, {_COUNTERS} FROM budget_window WHERE {conditions}
+        ORDER BY scope, subject, period, starts_at {lock}"""
+    rows = tx.fetch_all(sql, *(value for window in ordered for value in window))
     return {
         WindowId(scope, subject, period, starts_at): WindowTotals(*map(int, counters))
         for scope, subject, period, starts_at, *counters in rows
@@ -94,20 +90,16 @@ def _select_windows(tx: Transaction, ordered: Sequence[WindowId], lock: str) -> 
 
 def change_windows(tx: Transaction, changes: Mapping[WindowId, WindowTotals]) -> None:
     """Change windows. Those that are not stored any more stay away: their day or month is long over."""
-    tx.execute_many(
-        f"UPDATE budget_window SET {_ADD} WHERE {_IS_WINDOW}",
-        [(*window, *change) for window, change in sorted(changes.items())],
-    )
+    sql = f"UPDATE budget_window SET {_ADD} WHERE {_IS_WINDOW}"
+    tx.execute_many(sql, [(*window, *change) for window, change in sorted(changes.items())])
 
 
 def add_used_tokens(tx: Transaction, ids: Iterable[WindowId], tokens: int) -> None:
     """Count a call that was free, and for which nothing was held."""
-    tx.execute_many(
-        "INSERT INTO budget_window (scope, subject, period, starts_at, used_tokens) VALUES ($1, $2, $3, $4, $5)"
-        " ON CONFLICT (scope, subject, period, starts_at)"
-        " DO UPDATE SET used_tokens = budget_window.used_tokens + excluded.used_tokens",
-        [(*window, tokens) for window in sorted(ids)],
-    )
+    sql = """INSERT INTO budget_window (scope, subject, period, starts_at, used_tokens) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (scope, subject, period, starts_at)
+        DO UPDATE SET used_tokens = budget_window.used_tokens + excluded.used_tokens"""
+    tx.execute_many(sql, [(*window, tokens) for window in sorted(ids)])
 
 
 def mark_warned(tx: Transaction, window: WindowId) -> bool:
@@ -117,14 +109,9 @@ def mark_warned(tx: Transaction, window: WindowId) -> bool:
 
 def clear_warnings(tx: Transaction, key: BudgetKey, since: int) -> None:
     """Let people be told again, because the limit of these windows has changed; without a subject, of all of them."""
-    tx.execute(
-        "UPDATE budget_window SET is_warned = 0 WHERE starts_at >= $1 AND scope = $2 AND period = $3 AND is_warned = 1"
-        " AND ($4 = '' OR subject = $4)",
-        since,
-        key.scope.value,
-        key.period.value,
-        key.subject,
-    )
+    sql = """UPDATE budget_window SET is_warned = 0 WHERE starts_at >= $1 AND scope = $2 AND period = $3 AND
+        is_warned = 1 AND ($4 = '' OR subject = $4)"""
+    tx.execute(sql, since, key.scope.value, key.period.value, key.subject)
 
 
 def move_to_person(tx: Transaction, to_id: PersonId, from_id: PersonId) -> None:
@@ -153,11 +140,9 @@ def add_used(tx: Transaction, to_id: PersonId, from_id: PersonId, columns: str =
 
 def subtract_used(tx: Transaction, from_id: PersonId, other_id: PersonId) -> None:
     """Take what another person has used in their own windows out of a person's windows."""
-    for period, starts_at, *used in tx.fetch_all(
-        f"SELECT period, starts_at, {_USED} FROM budget_window WHERE scope = 'person' AND subject = $1"
-        " ORDER BY period, starts_at",
-        other_id,
-    ):
+    sql = f"""SELECT period, starts_at, {_USED} FROM budget_window WHERE scope = 'person' AND subject = $1
+        ORDER BY period, starts_at"""
+    for period, starts_at, *used in tx.fetch_all(sql, other_id):
         tx.execute(
             "UPDATE budget_window SET "
             + ", ".join(

@@ -131,11 +131,9 @@ def list_files(tx: Transaction, after: int, limit: int) -> list[StoredFile]:
 
 
 def list_lost_lanes(tx: Transaction, limit: int) -> list[str]:
-    rows = tx.fetch_all(
-        "SELECT l.key FROM lane l LEFT JOIN session s ON s.no = l.session_no"
-        " WHERE l.session_no IS NOT NULL AND s.no IS NULL LIMIT $1",
-        limit,
-    )
+    sql = """SELECT l.key FROM lane l LEFT JOIN session s ON s.no = l.session_no
+        WHERE l.session_no IS NOT NULL AND s.no IS NULL LIMIT $1"""
+    rows = tx.fetch_all(sql, limit)
     return [f"the chat {key} is on a conversation that does not exist" for (key,) in rows]
 
 
@@ -143,10 +141,9 @@ def list_schema_names(tx: Transaction) -> set[str]:
     if tx.name == "sqlite":
         rows = tx.fetch_all("SELECT name FROM sqlite_master")
     else:
-        rows = tx.fetch_all(
-            "SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
-            " UNION SELECT tgname::text FROM pg_trigger"
-        )
+        sql = """SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace
+            UNION SELECT tgname::text FROM pg_trigger"""
+        rows = tx.fetch_all(sql)
     return {name for (name,) in rows}
 
 
@@ -243,13 +240,9 @@ def close_open_work(tx: Transaction, now: int) -> None:
     tx.execute("UPDATE turn SET state = 'interrupted', ended_at = $1, error = $2 WHERE state = 'queued'", now, _REASON)
     tx.execute("UPDATE turn SET has_side_effects = 1, lease_until = 0 WHERE state = 'running'")
     tx.execute("DELETE FROM push_message")
-    tx.execute(
-        "UPDATE delivery_part SET state = 'uncertain' WHERE state IN ('pending', 'sending')"
-        " AND delivery_no IN (SELECT no FROM delivery WHERE state IN ('pending', 'sending'))"
-    )
-    tx.execute(
-        "UPDATE delivery SET state = 'uncertain', due_at = NULL, lease_owner = NULL, lease_until = NULL,"
-        " ended_at = $1, error = $2 WHERE state IN ('pending', 'sending')",
-        now,
-        _REASON,
-    )
+    sql = """UPDATE delivery_part SET state = 'uncertain' WHERE state IN ('pending', 'sending')
+        AND delivery_no IN (SELECT no FROM delivery WHERE state IN ('pending', 'sending'))"""
+    tx.execute(sql)
+    sql = """UPDATE delivery SET state = 'uncertain', due_at = NULL, lease_owner = NULL, lease_until = NULL,
+        ended_at = $1, error = $2 WHERE state IN ('pending', 'sending')"""
+    tx.execute(sql, now, _REASON)

@@ -88,12 +88,9 @@ def _measure_seconds(start: int | None, end: int | None) -> float | None:
 
 def _load_model_usage(tx: Transaction, after: int, until: int) -> list[ModelUsage]:
     sums = ", ".join(f"SUM({column})" for column in TOKEN_COUNTERS)
-    rows = tx.fetch_all(
-        f"SELECT model, {sums}, COALESCE(SUM(cost_nanos), 0), SUM(CASE WHEN cost_nanos IS NULL THEN 1 ELSE 0 END)"
-        " FROM usage WHERE created_at > $1 AND created_at <= $2 GROUP BY model",
-        after,
-        until,
-    )
+    sql = f"""SELECT model, {sums}, COALESCE(SUM(cost_nanos), 0), SUM(CASE WHEN cost_nanos IS NULL THEN 1 ELSE 0 END)
+        FROM usage WHERE created_at > $1 AND created_at <= $2 GROUP BY model"""
+    rows = tx.fetch_all(sql, after, until)
     return [
         ModelUsage(
             model or "unknown",

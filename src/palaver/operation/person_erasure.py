@@ -91,11 +91,9 @@ def describe_person(tx: Transaction, person_id: PersonId) -> ErasedPerson:
 def _list_audiences_without_others(tx: Transaction, ids: Sequence[str]) -> list[int]:
     """List the audiences of which only this person is a member, such as a group in which no other person wrote."""
     some = build_placeholders(len(ids))
-    rows = tx.fetch_all(
-        f"SELECT DISTINCT m.audience_no FROM audience_member m WHERE m.person_id IN ({some}) AND NOT EXISTS"
-        f" (SELECT 1 FROM audience_member o WHERE o.audience_no = m.audience_no AND o.person_id NOT IN ({some}))",
-        *ids,
-    )
+    sql = f"""SELECT DISTINCT m.audience_no FROM audience_member m WHERE m.person_id IN ({some}) AND NOT EXISTS
+        (SELECT 1 FROM audience_member o WHERE o.audience_no = m.audience_no AND o.person_id NOT IN ({some}))"""
+    rows = tx.fetch_all(sql, *ids)
     return [int(no) for (no,) in rows]
 
 
@@ -157,11 +155,9 @@ def _count_rows(tx: Transaction, person: ErasedPerson, columns: Iterable[PersonC
 
 def _delete_open_turns(tx: Transaction, ids: Sequence[str]) -> None:
     """Delete what waits or runs in the person's name: a worker that still runs it finds nothing to store into."""
-    rows = tx.fetch_all(
-        f"SELECT no FROM turn WHERE state IN ('queued', 'running') AND person_id IN ({build_placeholders(len(ids))})"
-        f" ORDER BY no {tx.for_update}",
-        *ids,
-    )
+    sql = f"""SELECT no FROM turn WHERE state IN ('queued', 'running') AND person_id IN ({build_placeholders(len(ids))})
+        ORDER BY no {tx.for_update}"""
+    rows = tx.fetch_all(sql, *ids)
     tx.execute_many("DELETE FROM turn WHERE no = $1", rows)
 
 
@@ -208,11 +204,8 @@ def _erase_jobs(tx: Transaction, row: ErasureRow) -> ErasureRow:
     if job is None:
         return row.go_on()
     job_no, job_id = job
-    runs = tx.execute(
-        "DELETE FROM job_run WHERE no IN (SELECT no FROM job_run WHERE job_no = $1 ORDER BY slot LIMIT $2)",
-        job_no,
-        ROWS_PER_BATCH,
-    )
+    sql = "DELETE FROM job_run WHERE no IN (SELECT no FROM job_run WHERE job_no = $1 ORDER BY slot LIMIT $2)"
+    runs = tx.execute(sql, job_no, ROWS_PER_BATCH)
     if runs == ROWS_PER_BATCH:
         return row.count(job_runs=runs)
     tx.execute("DELETE FROM job WHERE no = $1", job_no)
@@ -264,11 +257,9 @@ def _erase_in_order(
 def _erase_attachments(tx: Transaction, row: ErasureRow) -> ErasureRow:
     """Delete the rows of a few files; their bytes follow, and until then the row of the erasure names them."""
     ids = row.person.person_ids
-    rows = tx.fetch_all(
-        f"SELECT no, sha256, size FROM attachment WHERE person_id IN ({build_placeholders(len(ids))})"
-        " ORDER BY no LIMIT 50",
-        *ids,
-    )
+    sql = f"""SELECT no, sha256, size FROM attachment WHERE person_id IN ({build_placeholders(len(ids))})
+        ORDER BY no LIMIT 50"""
+    rows = tx.fetch_all(sql, *ids)
     if not rows:
         return row.go_on()
     tx.execute_many("DELETE FROM attachment WHERE no = $1", [(no,) for no, _, _ in rows])
@@ -279,26 +270,18 @@ def _erase_attachments(tx: Transaction, row: ErasureRow) -> ErasureRow:
 
 def _erase_receipts(tx: Transaction, row: ErasureRow) -> ErasureRow:
     """Delete the receipts of the person's messages. They are read in the order of their times, each time as a whole."""
-    end = tx.fetch_one(
-        "SELECT received_at FROM inbound_message WHERE received_at >= $1 ORDER BY received_at LIMIT 1 OFFSET $2",
-        row.position,
-        ROWS_PER_BATCH - 1,
-    )
+    sql = "SELECT received_at FROM inbound_message WHERE received_at >= $1 ORDER BY received_at LIMIT 1 OFFSET $2"
+    end = tx.fetch_one(sql, row.position, ROWS_PER_BATCH - 1)
     (last,) = end or (2**62,)
-    rows = tx.fetch_all(
-        "SELECT platform, account, chat, sender, message_id, receipt FROM inbound_message"
-        " WHERE received_at >= $1 AND received_at <= $2",
-        row.position,
-        last,
-    )
+    sql = """SELECT platform, account, chat, sender, message_id, receipt FROM inbound_message
+        WHERE received_at >= $1 AND received_at <= $2"""
+    rows = tx.fetch_all(sql, row.position, last)
     deleted = 0
     for *key, receipt in rows:
         if _is_receipt_of(tx, row.person, key, receipt):
-            deleted += tx.execute(
-                "DELETE FROM inbound_message WHERE platform = $1 AND account = $2 AND chat = $3 AND sender = $4"
-                " AND message_id = $5",
-                *key,
-            )
+            sql = """DELETE FROM inbound_message WHERE platform = $1 AND account = $2 AND chat = $3 AND sender = $4
+                AND message_id = $5"""
+            deleted += tx.execute(sql, *key)
     counted = row.count(receipts=deleted)
     return counted.go_on() if end is None else replace(counted, position=last + 1)
 
@@ -327,10 +310,8 @@ def _erase_imports(tx: Transaction, row: ErasureRow) -> ErasureRow:
     if _delete_rows(tx, row.person, IMPORTED_ITEM_OWNER, ROWS_PER_BATCH) == ROWS_PER_BATCH:
         return row
     formats = tx.fetch_all("SELECT DISTINCT format FROM imported_item")
-    tx.execute_many(
-        "DELETE FROM imported_item WHERE format = $1 AND kind = 'account' AND owner = '' AND origin_id = $2",
-        [(name, ":".join(account)) for (name,) in formats for account in row.person.accounts],
-    )
+    sql = "DELETE FROM imported_item WHERE format = $1 AND kind = 'account' AND owner = '' AND origin_id = $2"
+    tx.execute_many(sql, [(name, ":".join(account)) for (name,) in formats for account in row.person.accounts])
     return row.go_on()
 
 
@@ -339,12 +320,9 @@ def _erase_deliveries(tx: Transaction, row: ErasureRow) -> ErasureRow:
     deleted = 0
     for address in row.person.addresses:
         tx.lock_name(address)
-        deleted += tx.execute(
-            "DELETE FROM delivery WHERE no IN (SELECT no FROM delivery WHERE session_no IS NULL AND address = $1"
-            " LIMIT $2)",
-            address,
-            ROWS_PER_BATCH,
-        )
+        sql = """DELETE FROM delivery WHERE no IN (SELECT no FROM delivery WHERE session_no IS NULL AND address = $1
+            LIMIT $2)"""
+        deleted += tx.execute(sql, address, ROWS_PER_BATCH)
         delivery_queries.make_next_due(tx, [address])
         if deleted >= ROWS_PER_BATCH:
             return row.count(deliveries=deleted)
@@ -357,22 +335,14 @@ def _anonymize_usage(tx: Transaction, row: ErasureRow) -> ErasureRow:
     The time is rounded down to a quarter of an hour, so that every day and month has the same sums as before.
     """
     audiences = row.person.audiences
-    rows = tx.fetch_all(
-        f"SELECT session_no, turn_id, model FROM usage WHERE audience_no IN ({build_placeholders(len(audiences))})"
-        f" ORDER BY audience_no, created_at LIMIT {ROWS_PER_BATCH}",
-        *audiences,
-    )
+    sql = f"""SELECT session_no, turn_id, model FROM usage WHERE audience_no IN ({build_placeholders(len(audiences))})
+        ORDER BY audience_no, created_at LIMIT {ROWS_PER_BATCH}"""
+    rows = tx.fetch_all(sql, *audiences)
     turns: dict[tuple[int, str], str] = {}
     for session_no, turn_id, model in rows:
-        tx.execute(
-            "UPDATE usage SET session_no = $4, turn_id = $5, audience_no = NULL, created_at = created_at -"
-            f" created_at % {_USAGE_ROUNDING_MICROS} WHERE session_no = $1 AND turn_id = $2 AND model = $3",
-            session_no,
-            turn_id,
-            model,
-            _NO_SESSION,
-            turns.setdefault((session_no, turn_id), new_turn_id()),
-        )
+        sql = f"""UPDATE usage SET session_no = $4, turn_id = $5, audience_no = NULL, created_at = created_at -
+            created_at % {_USAGE_ROUNDING_MICROS} WHERE session_no = $1 AND turn_id = $2 AND model = $3"""
+        tx.execute(sql, session_no, turn_id, model, _NO_SESSION, turns.setdefault((session_no, turn_id), new_turn_id()))
     counted = row.count(usage_rows=len(rows))
     return counted if len(rows) == ROWS_PER_BATCH else counted.go_on()
 
@@ -427,11 +397,9 @@ def delete_person(tx: Transaction, person: ErasedPerson) -> bool:
     """
     ids, audiences = person.person_ids, person.audiences
     some_audiences = build_placeholders(len(audiences))
-    lanes = tx.execute(
-        f"DELETE FROM lane WHERE key IN (SELECT key FROM lane WHERE audience_no IN ({some_audiences})"
-        f" LIMIT {LANES_PER_BATCH})",
-        *audiences,
-    )
+    sql = f"""DELETE FROM lane WHERE key IN (SELECT key FROM lane WHERE audience_no IN ({some_audiences})
+        LIMIT {LANES_PER_BATCH})"""
+    lanes = tx.execute(sql, *audiences)
     if lanes == LANES_PER_BATCH:
         return False
     for each in PERSON_DATA:

@@ -50,14 +50,10 @@ def list_old(
     """
     rows: list[Row] = []
     for is_in_range in _RANGES:
-        rows += tx.fetch_all(
-            f"SELECT s.active_at, s.no, s.id, s.message_count, s.platform, CASE WHEN {_IS_UNUSED} THEN 1 ELSE 0 END"
-            f" FROM session s WHERE s.active_at IS NOT NULL AND {is_in_range} AND s.active_at < $1"
-            " AND s.active_at >= $2 AND (s.active_at > $2 OR s.no > $3) ORDER BY s.active_at, s.no LIMIT $4",
-            before,
-            *after,
-            limit,
-        )
+        sql = f"""SELECT s.active_at, s.no, s.id, s.message_count, s.platform, CASE WHEN {_IS_UNUSED} THEN 1 ELSE 0 END
+            FROM session s WHERE s.active_at IS NOT NULL AND {is_in_range} AND s.active_at < $1
+            AND s.active_at >= $2 AND (s.active_at > $2 OR s.no > $3) ORDER BY s.active_at, s.no LIMIT $4"""
+        rows += tx.fetch_all(sql, before, *after, limit)
     rows = sorted(rows)[:limit]
     old = [
         OldSession(*session)
@@ -78,12 +74,9 @@ def delete_if_unused(tx: Transaction, session_no: int, before: int) -> bool:
 
 
 def measure_session(tx: Transaction, session_no: int) -> int:
-    size = fetch_value(
-        tx,
-        f"SELECT SUM({_ROW_BYTES} + LENGTH(COALESCE(content, '')) + LENGTH(COALESCE(body, ''))) FROM event"
-        " WHERE session_no = $1",
-        session_no,
-    )
+    sql = f"""SELECT SUM({_ROW_BYTES} + LENGTH(COALESCE(content, '')) + LENGTH(COALESCE(body, ''))) FROM event
+        WHERE session_no = $1"""
+    size = fetch_value(tx, sql, session_no)
     return int(size or 0)
 
 

@@ -85,11 +85,9 @@ def _read_entries(
     sql = "SELECT no FROM event WHERE no > $1 ORDER BY no LIMIT 1 OFFSET $2"
     last: int | None = fetch_value(tx, sql, after, SCANNED_PER_READ - 1)
     may_concern, texts = _build_condition(person, first=3 + len(params))
-    found = tx.fetch_all(
-        "SELECT session_no, kind, person_id, body FROM event WHERE no > $1 AND no <= $2"
-        f" AND {condition} AND ({may_concern}) ORDER BY no",
-        *(after, 2**62 if last is None else last, *params, *texts),
-    )
+    sql = f"""SELECT session_no, kind, person_id, body FROM event WHERE no > $1 AND no <= $2
+        AND {condition} AND ({may_concern}) ORDER BY no"""
+    found = tx.fetch_all(sql, *(after, 2**62 if last is None else last, *params, *texts))
     return found, last
 
 
@@ -167,22 +165,17 @@ def _erase_turns(tx: Transaction, row: ErasureRow, session_no: int) -> ErasureRo
     ids = row.person.person_ids
     some = build_placeholders(len(ids), first=2)
     addresses = delivery_queries.lock_open_addresses(tx, session_no)
-    turns = tx.fetch_all(
-        f"SELECT no, id FROM turn WHERE session_no = $1 AND person_id IN ({some}) ORDER BY no LIMIT {TURNS_PER_BATCH}",
-        session_no,
-        *ids,
-    )
+    sql = f"SELECT no, id FROM turn WHERE session_no = $1 AND person_id IN ({some}) ORDER BY no LIMIT {TURNS_PER_BATCH}"
+    turns = tx.fetch_all(sql, session_no, *ids)
     count = 0
     for no, turn_id in turns:
         count += tx.execute("DELETE FROM delivery WHERE turn_no = $1", no)
         _forget_turn_of_usage(tx, session_no, turn_id)
         tx.execute("DELETE FROM turn WHERE no = $1", no)
     tx.execute(f"UPDATE turn SET stopped_by = NULL WHERE session_no = $1 AND stopped_by IN ({some})", session_no, *ids)
-    notices = tx.execute(
-        "DELETE FROM delivery WHERE no IN (SELECT no FROM delivery WHERE session_no = $1 AND turn_no IS NULL"
-        f" AND message_seq IS NULL AND ended_at IS NOT NULL LIMIT {TURNS_PER_BATCH})",
-        session_no,
-    )
+    sql = f"""DELETE FROM delivery WHERE no IN (SELECT no FROM delivery WHERE session_no = $1 AND turn_no IS NULL
+        AND message_seq IS NULL AND ended_at IS NOT NULL LIMIT {TURNS_PER_BATCH})"""
+    notices = tx.execute(sql, session_no)
     delivery_queries.make_next_due(tx, addresses)
     row = row.count(deliveries=count + notices)
     return row if TURNS_PER_BATCH in (len(turns), notices) else replace(row, session_seq=0)
@@ -190,12 +183,8 @@ def _erase_turns(tx: Transaction, row: ErasureRow, session_no: int) -> ErasureRo
 
 def _forget_turn_of_usage(tx: Transaction, session_no: int, turn_id: str) -> None:
     """Give the usage of a turn another id, so that the conversation keeps its totals and nothing leads to the turn."""
-    rows = tx.fetch_all(
-        "SELECT DISTINCT turn_id FROM usage WHERE session_no = $1 AND turn_id >= $2 AND turn_id < $3",
-        session_no,
-        turn_id,
-        f"{turn_id}~",
-    )
+    sql = "SELECT DISTINCT turn_id FROM usage WHERE session_no = $1 AND turn_id >= $2 AND turn_id < $3"
+    rows = tx.fetch_all(sql, session_no, turn_id, f"{turn_id}~")
     for (used_id,) in rows:
         update = "UPDATE usage SET turn_id = $3 WHERE session_no = $1 AND turn_id = $2"
         tx.execute(update, session_no, used_id, new_turn_id())
@@ -227,8 +216,9 @@ def _erase_events(tx: Transaction, row: ErasureRow, session_no: int, events: Seq
         kept, count = _drop_quotes(person, kind, facts)
         quotes += count
         if is_theirs or kept != bodies[seq]:
+            sql = "UPDATE event SET body = $3, person_id = $4 WHERE session_no = $1 AND seq = $2"
             tx.execute(
-                "UPDATE event SET body = $3, person_id = $4 WHERE session_no = $1 AND seq = $2",
+                sql,
                 session_no,
                 seq,
                 json.dumps(kept, separators=(",", ":")) if kept else None,
@@ -257,13 +247,9 @@ def _erase_event(tx: Transaction, session_no: int, seq: int, kind: str, *, is_hi
     key = "rowid" if tx.name == "sqlite" else "event_no"
     event_no = "SELECT no FROM event WHERE session_no = $1 AND seq = $2"
     tx.execute(f"DELETE FROM search WHERE {key} = ({event_no})", session_no, seq)
-    tx.execute(
-        "UPDATE event SET kind = 'erased', role = NULL, content = NULL, body = $3, person_id = NULL,"
-        " platform_message_id = NULL, hidden_by = NULL, edited_by = NULL WHERE session_no = $1 AND seq = $2",
-        session_no,
-        seq,
-        json.dumps(facts),
-    )
+    sql = """UPDATE event SET kind = 'erased', role = NULL, content = NULL, body = $3, person_id = NULL,
+        platform_message_id = NULL, hidden_by = NULL, edited_by = NULL WHERE session_no = $1 AND seq = $2"""
+    tx.execute(sql, session_no, seq, json.dumps(facts))
 
 
 def _finish_session(tx: Transaction, person: ErasedPerson, session_no: int, now: int) -> None:
@@ -275,28 +261,22 @@ def _finish_session(tx: Transaction, person: ErasedPerson, session_no: int, now:
     tx.execute("UPDATE session SET compaction_seq = NULL, last_prompt_tokens = 0 WHERE no = $1", session_no)
     _replace_titles(tx, session_no)
     _remove_from_source(tx, person, session_no)
-    tx.execute(
-        "UPDATE session SET active_at = NULL, unindexed = 0 WHERE no = $1 AND NOT EXISTS"
-        " (SELECT 1 FROM event e WHERE e.session_no = $1 AND e.kind = 'message')",
-        session_no,
-    )
+    sql = """UPDATE session SET active_at = NULL, unindexed = 0 WHERE no = $1 AND NOT EXISTS
+        (SELECT 1 FROM event e WHERE e.session_no = $1 AND e.kind = 'message')"""
+    tx.execute(sql, session_no)
     log_table.append_event(tx, session_no, EventKind.ERASED, now)
 
 
 def _replace_titles(tx: Transaction, session_no: int) -> None:
     """Name a conversation after the first words that are left; a title that another person chose stays."""
-    row = tx.fetch_one(
-        f"{SELECT_EVENT} WHERE session_no = $1 AND kind = 'message' AND role = 'user' AND hidden_by IS NULL"
-        " ORDER BY seq LIMIT 1",
-        session_no,
-    )
+    sql = f"""{SELECT_EVENT} WHERE session_no = $1 AND kind = 'message' AND role = 'user' AND hidden_by IS NULL
+        ORDER BY seq LIMIT 1"""
+    row = tx.fetch_one(sql, session_no)
     words = make_words_title(EventColumns._make(row).text or "") if row else None
     tx.execute("UPDATE session SET auto_title = $2, auto_title_asked = 1 WHERE no = $1", session_no, words)
-    renamed = tx.fetch_one(
-        "SELECT title, (SELECT e.body FROM event e WHERE e.session_no = $1 AND e.kind = 'renamed'"
-        " ORDER BY e.seq DESC LIMIT 1) FROM session WHERE no = $1 AND title IS NOT NULL",
-        session_no,
-    )
+    sql = """SELECT title, (SELECT e.body FROM event e WHERE e.session_no = $1 AND e.kind = 'renamed'
+        ORDER BY e.seq DESC LIMIT 1) FROM session WHERE no = $1 AND title IS NOT NULL"""
+    renamed = tx.fetch_one(sql, session_no)
     if renamed is not None and find_facts(renamed[1]).get("title") != renamed[0]:  # the entry that set it is erased
         tx.execute("UPDATE session SET title = NULL, title_base = NULL, title_number = NULL WHERE no = $1", session_no)
 

@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 
 def is_granted(tx: Transaction, source: SessionSource, person_id: PersonId | None) -> bool:
     """Return whether everybody in the chat of this source may talk to the agent, or this guest may."""
-    row = tx.fetch_one(
-        "SELECT 1 FROM chat_access WHERE platform = $1 AND account = $2 AND chat_id = $3"
-        " AND (person_id IS NULL OR person_id = $4)",
-        *_get_key(source),
-        person_id or "",
-    )
+    sql = """SELECT 1 FROM chat_access WHERE platform = $1 AND account = $2 AND chat_id = $3
+        AND (person_id IS NULL OR person_id = $4)"""
+    row = tx.fetch_one(sql, *_get_key(source), person_id or "")
     return row is not None
 
 
@@ -133,21 +130,14 @@ def _load_members(
 
 def _iterate_rows(tx: Transaction, audiences: Sequence[int] | None, limit: int, person_id: str) -> Iterator[Row]:
     if audiences is None:
-        yield from tx.fetch_all(
-            "SELECT p.id, p.name FROM person p WHERE p.merged_into IS NULL AND ($1 = '' OR p.id = $1) LIMIT $2",
-            person_id,
-            limit,
-        )
+        sql = "SELECT p.id, p.name FROM person p WHERE p.merged_into IS NULL AND ($1 = '' OR p.id = $1) LIMIT $2"
+        yield from tx.fetch_all(sql, person_id, limit)
         return
     for start in range(0, len(audiences), _AUDIENCES_PER_STATEMENT):
         some = audiences[start : start + _AUDIENCES_PER_STATEMENT]
-        yield from tx.fetch_all(
-            "SELECT DISTINCT p.id, p.name FROM audience_member m JOIN person p ON p.id = m.person_id"
-            f" WHERE m.audience_no IN ({build_placeholders(len(some), first=3)}) AND ($1 = '' OR p.id = $1) LIMIT $2",
-            person_id,
-            limit,
-            *some,
-        )
+        sql = f"""SELECT DISTINCT p.id, p.name FROM audience_member m JOIN person p ON p.id = m.person_id
+            WHERE m.audience_no IN ({build_placeholders(len(some), first=3)}) AND ($1 = '' OR p.id = $1) LIMIT $2"""
+        yield from tx.fetch_all(sql, person_id, limit, *some)
 
 
 # ---- the ids of one person -------------------------------------------------------------------------------
@@ -165,12 +155,9 @@ def find_main_ids(tx: Transaction, platform: str, ids: Sequence[SenderId]) -> di
     if not texts:
         return {}
     some = build_placeholders(len(texts), first=2)
-    rows = tx.fetch_all(
-        f"SELECT 0, account, account FROM identity WHERE platform = $1 AND account IN ({some})"
-        f" UNION ALL SELECT 1, id, main_id FROM sender_id WHERE platform = $1 AND id IN ({some})",
-        platform,
-        *texts,
-    )
+    sql = f"""SELECT 0, account, account FROM identity WHERE platform = $1 AND account IN ({some})
+        UNION ALL SELECT 1, id, main_id FROM sender_id WHERE platform = $1 AND id IN ({some})"""
+    rows = tx.fetch_all(sql, platform, *texts)
     return {text: main_id for _, text, main_id in sorted(rows)}
 
 
@@ -182,11 +169,8 @@ def list_ids(tx: Transaction, platform: str, main_id: str) -> list[str]:
 
 def find_lasting_id(tx: Transaction, platform: str, main_id: str, *, other_than: Iterable[str] = ()) -> str | None:
     """Return a present id of a person that no other person ever gets."""
-    rows = tx.fetch_all(
-        "SELECT id FROM sender_id WHERE platform = $1 AND main_id = $2 AND is_lasting = 1 ORDER BY id",
-        platform,
-        main_id,
-    )
+    sql = "SELECT id FROM sender_id WHERE platform = $1 AND main_id = $2 AND is_lasting = 1 ORDER BY id"
+    rows = tx.fetch_all(sql, platform, main_id)
     ignored = set(other_than)
     return next((text for (text,) in rows if text not in ignored), None)
 

@@ -57,11 +57,9 @@ def open_account(tx: Transaction, person: Person, now: int) -> None:
     _check_name_is_free(tx, person.name, person.id)
     name_key = normalize_name(person.name)
     insert_row(tx, "account", {"person_id": person.id, "name_key": name_key, "created_at": now})
-    tx.execute_many(
-        "INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)"
-        " ON CONFLICT DO NOTHING",
-        [(platform, person.id, person.id, now) for platform in (Platform.WEB, Platform.API)],
-    )
+    sql = """INSERT INTO identity (platform, account, person_id, created_at) VALUES ($1, $2, $3, $4)
+        ON CONFLICT DO NOTHING"""
+    tx.execute_many(sql, [(platform, person.id, person.id, now) for platform in (Platform.WEB, Platform.API)])
 
 
 def close_account(tx: Transaction, person_id: PersonId) -> None:
@@ -97,11 +95,9 @@ def _check_name_is_free(tx: Transaction, name: str, person_id: PersonId) -> None
 
 def find_credentials(tx: Transaction, name: str) -> tuple[Person | None, str | None]:
     """Return the person who signs in with a name, and the hash to check their password against."""
-    row = tx.fetch_one(
-        f"SELECT {PERSON_COLUMNS}, a.password_hash FROM account a JOIN person p ON p.id = a.person_id"
-        " WHERE a.name_key = $1",
-        normalize_name(name),
-    )
+    sql = f"""SELECT {PERSON_COLUMNS}, a.password_hash FROM account a JOIN person p ON p.id = a.person_id
+        WHERE a.name_key = $1"""
+    row = tx.fetch_one(sql, normalize_name(name))
     if row is None:
         return None, None
     person, (password_hash,) = read_person(row)
@@ -128,11 +124,9 @@ class AccountProgress:
 
 
 def load_progress(tx: Transaction, person_id: PersonId) -> AccountProgress:
-    row = tx.fetch_one(
-        "SELECT a.password_hash, (SELECT COUNT(*) FROM passkey k WHERE k.person_id = a.person_id), a.is_welcomed,"
-        " a.skipped_steps FROM account a WHERE a.person_id = $1",
-        person_id,
-    )
+    sql = """SELECT a.password_hash, (SELECT COUNT(*) FROM passkey k WHERE k.person_id = a.person_id), a.is_welcomed,
+        a.skipped_steps FROM account a WHERE a.person_id = $1"""
+    row = tx.fetch_one(sql, person_id)
     password_hash, passkey_count, is_welcomed, steps = row or (None, 0, 1, "")
     return AccountProgress(
         sign_in_methods=SignInMethods(has_password=password_hash is not None, passkey_count=passkey_count),
@@ -157,11 +151,9 @@ def has_any_password(tx: Transaction) -> bool:
 
 
 def can_owner_sign_in_without_link(tx: Transaction) -> bool:
-    row = tx.fetch_one(
-        "SELECT 1 FROM account a JOIN person p ON p.id = a.person_id WHERE p.role = $1 AND (a.password_hash IS NOT NULL"
-        " OR EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)) LIMIT 1",
-        Role.OWNER.value,
-    )
+    sql = """SELECT 1 FROM account a JOIN person p ON p.id = a.person_id WHERE p.role = $1
+        AND (a.password_hash IS NOT NULL OR EXISTS (SELECT 1 FROM passkey k WHERE k.person_id = a.person_id)) LIMIT 1"""
+    row = tx.fetch_one(sql, Role.OWNER.value)
     return row is not None
 
 
@@ -207,11 +199,8 @@ def sign_in(
     now: int,
 ) -> str:
     """Sign a person in, delete their expired sign-ins, and return the id of the new one."""
-    tx.execute(
-        "DELETE FROM sign_in WHERE person_id = $1 AND (created_at <= $2 OR last_seen_at <= $3)",
-        person_id,
-        *_compute_oldest_open_times(now),
-    )
+    sql = "DELETE FROM sign_in WHERE person_id = $1 AND (created_at <= $2 OR last_seen_at <= $3)"
+    tx.execute(sql, person_id, *_compute_oldest_open_times(now))
     sign_in_id = f"dev_{secrets.token_hex(6)}"
     row = {"id": sign_in_id, "digest": digest, "person_id": person_id, "method": method, "device": device}
     insert_row(tx, "sign_in", row | {"ip_address": ip_address, "created_at": now, "last_seen_at": now})
@@ -220,12 +209,9 @@ def sign_in(
 
 def find_sign_in(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, bool] | None:
     """Find the person whom a cookie signs in, and whether it is time to call `mark_sign_in_seen`."""
-    row = tx.fetch_one(
-        f"SELECT {PERSON_COLUMNS}, s.id, s.last_seen_at FROM sign_in s JOIN person p ON p.id = s.person_id"
-        f" WHERE {_IS_OPEN} AND s.digest = $3",
-        *_compute_oldest_open_times(now),
-        digest,
-    )
+    sql = f"""SELECT {PERSON_COLUMNS}, s.id, s.last_seen_at FROM sign_in s JOIN person p ON p.id = s.person_id
+        WHERE {_IS_OPEN} AND s.digest = $3"""
+    row = tx.fetch_one(sql, *_compute_oldest_open_times(now), digest)
     if row is None:
         return None
     person, (sign_in_id, last_seen_at) = read_person(row)
@@ -244,12 +230,9 @@ def mark_sign_in_seen(tx: Transaction, sign_in_id: str, now: int) -> None:
 
 def list_devices(tx: Transaction, person_id: PersonId, now: int) -> Sequence[Device]:
     """List the browsers in which a person is signed in, the latest sign-in first."""
-    rows = tx.fetch_all(
-        f"SELECT {_DEVICE.format_select('s')} FROM sign_in s"
-        f" WHERE {_IS_OPEN} AND s.person_id = $3 ORDER BY s.created_at DESC, s.id",
-        *_compute_oldest_open_times(now),
-        person_id,
-    )
+    sql = f"""SELECT {_DEVICE.format_select("s")} FROM sign_in s
+        WHERE {_IS_OPEN} AND s.person_id = $3 ORDER BY s.created_at DESC, s.id"""
+    rows = tx.fetch_all(sql, *_compute_oldest_open_times(now), person_id)
     return [_DEVICE.decode(row) for row in rows]
 
 
@@ -277,11 +260,8 @@ def sign_out_everywhere(tx: Transaction, person_id: PersonId, *, except_id: str 
 
 def _delete_issued_links(tx: Transaction, person_id: PersonId, condition: str, sign_in_id: str) -> None:
     """Delete the links, also of other people, that some sign-ins of a person got."""
-    tx.execute(
-        f"DELETE FROM sign_in_link WHERE issued_by IN (SELECT id FROM sign_in WHERE person_id = $1 AND {condition})",
-        person_id,
-        sign_in_id,
-    )
+    sql = f"DELETE FROM sign_in_link WHERE issued_by IN (SELECT id FROM sign_in WHERE person_id = $1 AND {condition})"
+    tx.execute(sql, person_id, sign_in_id)
 
 
 # ---- API tokens ------------------------------------------------------------------------------------------
@@ -295,12 +275,9 @@ def add_token(tx: Transaction, person_id: PersonId, token: ApiToken, digest: str
 
 def find_token(tx: Transaction, digest: str, now: int) -> tuple[SignedInPerson, bool] | None:
     """Find the person whom a token signs in, and whether it is time to call `mark_token_used`."""
-    row = tx.fetch_one(
-        f"SELECT {PERSON_COLUMNS}, t.id, t.scopes, t.last_used_at FROM api_token t JOIN person p ON p.id = t.person_id"
-        f" WHERE {_IS_VALID} AND t.digest = $2",
-        now,
-        digest,
-    )
+    sql = f"""SELECT {PERSON_COLUMNS}, t.id, t.scopes, t.last_used_at FROM api_token t
+        JOIN person p ON p.id = t.person_id WHERE {_IS_VALID} AND t.digest = $2"""
+    row = tx.fetch_one(sql, now, digest)
     if row is None:
         return None
     person, (token_id, scopes, last_used_at) = read_person(row)
@@ -315,10 +292,8 @@ def mark_token_used(tx: Transaction, token_id: str, now: int) -> None:
 
 
 def list_tokens(tx: Transaction, person_id: PersonId) -> Sequence[ApiToken]:
-    rows = tx.fetch_all(
-        f"SELECT {_TOKEN.format_select()}, scopes FROM api_token WHERE person_id = $1 ORDER BY created_at DESC, id",
-        person_id,
-    )
+    sql = f"SELECT {_TOKEN.format_select()}, scopes FROM api_token WHERE person_id = $1 ORDER BY created_at DESC, id"
+    rows = tx.fetch_all(sql, person_id)
     return [_TOKEN.decode(row, scopes=tuple(map(Scope, row[-1].split()))) for row in rows]
 
 

@@ -25,13 +25,10 @@ def move_rows(tx: Transaction, to_id: PersonId, from_id: PersonId, column: Perso
     """Mark the rows of one person, and give them to another, unless their names may have to change."""
     table, name, mark, key = column.table, column.column, column.mark, moved.key
     is_moved = f"{name} = $2 AND {column.only}" + (f" AND NOT EXISTS ({moved.unless})" if moved.unless else "")
-    tx.execute(
-        f"INSERT INTO linked_row (table_name, row_key, person_id) SELECT '{mark}', {key}, $2 FROM {table}"
-        f" WHERE {is_moved} AND $1 <> $2 AND NOT EXISTS (SELECT 1 FROM linked_row marked"
-        f" WHERE marked.table_name = '{mark}' AND marked.row_key = {key}) ON CONFLICT DO NOTHING",
-        to_id,
-        from_id,
-    )
+    sql = f"""INSERT INTO linked_row (table_name, row_key, person_id) SELECT '{mark}', {key}, $2 FROM {table}
+        WHERE {is_moved} AND $1 <> $2 AND NOT EXISTS (SELECT 1 FROM linked_row marked
+        WHERE marked.table_name = '{mark}' AND marked.row_key = {key}) ON CONFLICT DO NOTHING"""
+    tx.execute(sql, to_id, from_id)
     if not moved.has_unique_names:
         tx.execute(f"UPDATE {table} SET {name} = $1 WHERE {is_moved}", to_id, from_id)
 
@@ -40,13 +37,10 @@ def return_rows(
     tx: Transaction, group: Sequence[PersonId], from_id: PersonId, column: PersonColumn, moved: Moved
 ) -> None:
     """Return the rows that came from a person, or from the rest of their group, and that another has now."""
-    tx.execute(
-        f"UPDATE {column.table} SET {column.column} = $2 WHERE {column.column} = $1 AND {column.only}"
-        f" AND {moved.key} IN (SELECT row_key FROM linked_row WHERE table_name = '{column.mark}'"
-        f" AND person_id IN ({build_placeholders(len(group), first=2)}))",
-        from_id,
-        *group,
-    )
+    sql = f"""UPDATE {column.table} SET {column.column} = $2 WHERE {column.column} = $1 AND {column.only}
+        AND {moved.key} IN (SELECT row_key FROM linked_row WHERE table_name = '{column.mark}'
+        AND person_id IN ({build_placeholders(len(group), first=2)}))"""
+    tx.execute(sql, from_id, *group)
 
 
 def list_group(tx: Transaction, person_id: PersonId) -> list[PersonId]:
@@ -72,11 +66,8 @@ def find_origin(tx: Transaction, platform: str, account: str) -> PersonId | None
 
 def rename_account(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:
     """Keep the mark of an account that is stored under another id."""
-    tx.execute(
-        "UPDATE linked_row SET row_key = $2 WHERE table_name = 'identity' AND row_key = $1",
-        f"{platform}:{old_id}",
-        f"{platform}:{new_id}",
-    )
+    sql = "UPDATE linked_row SET row_key = $2 WHERE table_name = 'identity' AND row_key = $1"
+    tx.execute(sql, f"{platform}:{old_id}", f"{platform}:{new_id}")
 
 
 def remove_account(tx: Transaction, platform: str, account: str) -> None:

@@ -124,11 +124,12 @@ def count_pending(tx: Transaction) -> int:
 def save(tx: Transaction, source: SessionSource, digest: str, now: int, expires_at: int) -> None:
     """Store the request of a stranger, with a new code."""
     platform, account = people.find_account(source) or ("", "")
+    sql = """INSERT INTO pairing_request (id, platform, account, name, source, digest, created_at, expires_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (platform, account) DO UPDATE SET
+        name = excluded.name, source = excluded.source, digest = excluded.digest, created_at = excluded.created_at,
+        expires_at = excluded.expires_at, denied_at = NULL"""
     tx.execute(
-        "INSERT INTO pairing_request (id, platform, account, name, source, digest, created_at, expires_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (platform, account) DO UPDATE SET"
-        " name = excluded.name, source = excluded.source, digest = excluded.digest, created_at = excluded.created_at,"
-        " expires_at = excluded.expires_at, denied_at = NULL",
+        sql,
         f"pr_{secrets.token_hex(6)}",
         platform,
         account,
@@ -248,14 +249,11 @@ def delete_expired_links(tx: Transaction, now: int) -> None:
 def _find_link(tx: Transaction, condition: str, now: int, *params: str, reads: bool = False) -> LinkCode | None:
     """Find a link; one with the code of a browser that was signed out since is none."""
     lock = "" if reads else tx.for_update
-    row = tx.fetch_one(
-        f"SELECT {_LINK.format_select()}, {_CLAIM.format_select()}, claim_platform, claim_account FROM link_code"
-        f" WHERE {condition} AND expires_at > ${len(params) + 1}"
-        " AND (issued_by IS NULL OR EXISTS (SELECT 1 FROM sign_in WHERE sign_in.id = link_code.issued_by))"
-        f" {lock}",
-        *params,
-        now,
-    )
+    sql = f"""SELECT {_LINK.format_select()}, {_CLAIM.format_select()}, claim_platform, claim_account FROM link_code
+        WHERE {condition} AND expires_at > ${len(params) + 1}
+        AND (issued_by IS NULL OR EXISTS (SELECT 1 FROM sign_in WHERE sign_in.id = link_code.issued_by))
+        {lock}"""
+    row = tx.fetch_one(sql, *params, now)
     if row is None:
         return None
     *claimed, platform, account = row[len(_LINK) :]

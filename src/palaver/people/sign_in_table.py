@@ -56,22 +56,19 @@ def add_challenge(tx: Transaction, digest: str, person_id: PersonId | None, now:
 
 def use_challenge(tx: Transaction, digest: str, person_id: PersonId | None, now: int) -> bool:
     """Use up a challenge; return False if it was not given to this person, has expired or was used before."""
-    row = tx.fetch_one(
-        "DELETE FROM passkey_challenge WHERE digest = $1 AND COALESCE(person_id, '') = $2 AND expires_at > $3"
-        " RETURNING 1",
-        digest,
-        person_id or "",
-        now,
-    )
+    sql = """DELETE FROM passkey_challenge WHERE digest = $1 AND COALESCE(person_id, '') = $2 AND expires_at > $3
+        RETURNING 1"""
+    row = tx.fetch_one(sql, digest, person_id or "", now)
     return row is not None
 
 
 def add(tx: Transaction, person_id: PersonId, passkey: Passkey, registration: Registration, now: int) -> bool:
     """Store a new passkey; return False if its credential is stored already."""
+    sql = """INSERT INTO passkey (id, credential_id, person_id, site, public_key, sign_count, name, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING"""
     return bool(
         tx.execute(
-            "INSERT INTO passkey (id, credential_id, person_id, site, public_key, sign_count, name, created_at)"
-            " VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+            sql,
             passkey.id,
             registration.credential_id,
             person_id,
@@ -85,11 +82,9 @@ def add(tx: Transaction, person_id: PersonId, passkey: Passkey, registration: Re
 
 
 def find_by_credential(tx: Transaction, credential_id: str) -> StoredPasskey | None:
-    row = tx.fetch_one(
-        f"SELECT {PERSON_COLUMNS}, k.id, k.site, k.public_key, k.sign_count"
-        " FROM passkey k JOIN person p ON p.id = k.person_id WHERE k.credential_id = $1",
-        credential_id,
-    )
+    sql = f"""SELECT {PERSON_COLUMNS}, k.id, k.site, k.public_key, k.sign_count
+        FROM passkey k JOIN person p ON p.id = k.person_id WHERE k.credential_id = $1"""
+    row = tx.fetch_one(sql, credential_id)
     if row is None:
         return None
     person, rest = read_person(row)
@@ -130,31 +125,19 @@ def delete(tx: Transaction, person_id: PersonId, passkey_id: str) -> bool:
 def remember(tx: Transaction, person_id: PersonId, old_digest: str, new_digest: str, now: int) -> None:
     """Remember that a person has signed in with a browser, whose cookie is replaced by a new one."""
     tx.execute("UPDATE known_device SET digest = $2 WHERE digest = $1", old_digest, new_digest)  # also of other people
-    tx.execute(
-        "INSERT INTO known_device (digest, person_id, signed_in_at) VALUES ($1, $2, $3)"
-        " ON CONFLICT (digest, person_id) DO UPDATE SET signed_in_at = EXCLUDED.signed_in_at",
-        new_digest,
-        person_id,
-        now,
-    )
-    tx.execute(
-        "DELETE FROM known_device WHERE person_id = $1 AND (signed_in_at <= $2 OR digest NOT IN"
-        " (SELECT digest FROM known_device WHERE person_id = $1 ORDER BY signed_in_at DESC LIMIT $3))",
-        person_id,
-        now - KNOWN_DEVICE_LIFETIME // _MICROSECOND,
-        _MAX_DEVICES_PER_PERSON,
-    )
+    sql = """INSERT INTO known_device (digest, person_id, signed_in_at) VALUES ($1, $2, $3)
+        ON CONFLICT (digest, person_id) DO UPDATE SET signed_in_at = EXCLUDED.signed_in_at"""
+    tx.execute(sql, new_digest, person_id, now)
+    sql = """DELETE FROM known_device WHERE person_id = $1 AND (signed_in_at <= $2 OR digest NOT IN
+        (SELECT digest FROM known_device WHERE person_id = $1 ORDER BY signed_in_at DESC LIMIT $3))"""
+    tx.execute(sql, person_id, now - KNOWN_DEVICE_LIFETIME // _MICROSECOND, _MAX_DEVICES_PER_PERSON)
 
 
 def is_known(tx: Transaction, digest: str, name: str, now: int) -> bool:
     """Return whether the person with this sign-in name has signed in before with the browser that has this cookie."""
-    row = tx.fetch_one(
-        "SELECT 1 FROM known_device d JOIN account a ON a.person_id = d.person_id"
-        " WHERE d.digest = $1 AND a.name_key = $2 AND d.signed_in_at > $3",
-        digest,
-        normalize_name(name),
-        now - KNOWN_DEVICE_LIFETIME // _MICROSECOND,
-    )
+    sql = """SELECT 1 FROM known_device d JOIN account a ON a.person_id = d.person_id
+        WHERE d.digest = $1 AND a.name_key = $2 AND d.signed_in_at > $3"""
+    row = tx.fetch_one(sql, digest, normalize_name(name), now - KNOWN_DEVICE_LIFETIME // _MICROSECOND)
     return row is not None
 
 
@@ -184,11 +167,9 @@ def count_attempt(tx: Transaction, limits: dict[str, RateLimit], now: int) -> fl
         rows.append((subject, busy_until))
     if wait_micros > 0:
         return wait_micros / 1_000_000
-    tx.execute_many(
-        "INSERT INTO sign_in_attempt (subject, busy_until) VALUES ($1, $2)"
-        " ON CONFLICT (subject) DO UPDATE SET busy_until = EXCLUDED.busy_until",
-        rows,
-    )
+    sql = """INSERT INTO sign_in_attempt (subject, busy_until) VALUES ($1, $2)
+        ON CONFLICT (subject) DO UPDATE SET busy_until = EXCLUDED.busy_until"""
+    tx.execute_many(sql, rows)
     return 0.0
 
 
@@ -196,11 +177,8 @@ def uncount_attempt(tx: Transaction, limits: dict[str, RateLimit]) -> None:
     """Take an attempt out of the count, because it succeeded."""
     tx.lock_name(_LOCK_NAME)
     for subject, limit in limits.items():
-        tx.execute(
-            "UPDATE sign_in_attempt SET busy_until = busy_until - $2 WHERE subject = $1",
-            subject,
-            limit.refill_interval // _MICROSECOND,
-        )
+        sql = "UPDATE sign_in_attempt SET busy_until = busy_until - $2 WHERE subject = $1"
+        tx.execute(sql, subject, limit.refill_interval // _MICROSECOND)
 
 
 PERSON_DATA: Final = tuple(

@@ -130,13 +130,8 @@ def change_account(tx: Transaction, platform: str, old_id: str, new_id: str) -> 
     dm_source: str | None = fetch_value(tx, sql, platform, old_id)
     if dm_source is not None:
         dm_source = encode_source(replace_user(decode_source(dm_source), old_id, new_id))
-    tx.execute(
-        "UPDATE identity SET account = $3, dm_source = $4 WHERE platform = $1 AND account = $2",
-        platform,
-        old_id,
-        new_id,
-        dm_source,
-    )
+    sql = "UPDATE identity SET account = $3, dm_source = $4 WHERE platform = $1 AND account = $2"
+    tx.execute(sql, platform, old_id, new_id, dm_source)
     linked_rows.rename_account(tx, platform, old_id, new_id)
 
 
@@ -200,11 +195,9 @@ def load_names(tx: Transaction, person_ids: Iterable[PersonId]) -> dict[PersonId
     ids = sorted(set(person_ids))
     if not ids:
         return {}
-    rows = tx.fetch_all(
-        "SELECT p.id, COALESCE(now.name, p.name) FROM person p LEFT JOIN person now ON now.id = p.merged_into"
-        f" WHERE p.id IN ({build_placeholders(len(ids))})",
-        *ids,
-    )
+    sql = f"""SELECT p.id, COALESCE(now.name, p.name) FROM person p LEFT JOIN person now ON now.id = p.merged_into
+        WHERE p.id IN ({build_placeholders(len(ids))})"""
+    rows = tx.fetch_all(sql, *ids)
     return {PersonId(person_id): name for person_id, name in rows}
 
 
@@ -246,11 +239,9 @@ def list_title_audiences(tx: Transaction, audience_no: int, *, shared: bool) -> 
     """List the audiences within which a title is unique: all of the owner's, or only the one of a shared session."""
     if shared:
         return [audience_no]
-    rows = tx.fetch_all(
-        "SELECT DISTINCT theirs.audience_no FROM audience_member m JOIN audience_member theirs"
-        " ON theirs.person_id = m.person_id WHERE m.audience_no = $1",
-        audience_no,
-    )
+    sql = """SELECT DISTINCT theirs.audience_no FROM audience_member m JOIN audience_member theirs
+        ON theirs.person_id = m.person_id WHERE m.audience_no = $1"""
+    rows = tx.fetch_all(sql, audience_no)
     return sorted({audience_no, *(no for (no,) in rows)})
 
 

@@ -73,11 +73,9 @@ def save_subscription(tx: Transaction, sign_in_id: str, subscription: PushSubscr
     tx.execute(
         "DELETE FROM push_subscription WHERE sign_in_id = $1 OR endpoint = $2", sign_in_id, subscription.endpoint
     )
-    others = tx.fetch_all(
-        "SELECT s.id FROM sign_in i JOIN push_subscription s ON s.sign_in_id = i.id WHERE i.person_id = $1"
-        " ORDER BY s.created_at DESC, s.id",
-        person_id,
-    )
+    sql = """SELECT s.id FROM sign_in i JOIN push_subscription s ON s.sign_in_id = i.id WHERE i.person_id = $1
+        ORDER BY s.created_at DESC, s.id"""
+    others = tx.fetch_all(sql, person_id)
     for (subscription_id,) in others[MAX_SUBSCRIPTIONS_PER_PERSON - 1 :]:
         delete_subscription(tx, subscription_id)
     insert_row(tx, "push_subscription", {**asdict(subscription), "sign_in_id": sign_in_id, "created_at": now})
@@ -86,11 +84,9 @@ def save_subscription(tx: Transaction, sign_in_id: str, subscription: PushSubscr
 
 def _can_use_endpoint(tx: Transaction, person_id: str, subscription: PushSubscription) -> bool:
     """Return whether the endpoint is free, the person's own, or that of the same browser: only it knows the keys."""
-    row = tx.fetch_one(
-        "SELECT i.person_id, s.public_key, s.auth_secret FROM push_subscription s"
-        " JOIN sign_in i ON i.id = s.sign_in_id WHERE s.endpoint = $1",
-        subscription.endpoint,
-    )
+    sql = """SELECT i.person_id, s.public_key, s.auth_secret FROM push_subscription s
+        JOIN sign_in i ON i.id = s.sign_in_id WHERE s.endpoint = $1"""
+    row = tx.fetch_one(sql, subscription.endpoint)
     if row is None:
         return True
     owner_id, public_key, auth_secret = row
@@ -119,18 +115,13 @@ def delete_subscription_of_sign_in(tx: Transaction, sign_in_id: str) -> None:
 
 def enqueue(tx: Transaction, session_no: int, person_id: PersonId, due_at: int, now: int) -> None:
     """Queue a notification about the end of a conversation to every browser of a person; most people have none."""
-    tx.execute(
-        "INSERT INTO push_message (subscription_id, session_no, seq, attempts, due_at, created_at)"
-        " SELECT s.id, x.no, x.last_seq, 0, CAST($3 AS BIGINT), CAST($4 AS BIGINT)"
-        " FROM sign_in i JOIN push_subscription s ON s.sign_in_id = i.id JOIN session x ON x.no = $2"
-        " WHERE i.person_id = $1"
-        " ON CONFLICT (subscription_id, session_no) DO UPDATE SET"
-        " seq = excluded.seq, attempts = 0, due_at = excluded.due_at, created_at = excluded.created_at",
-        person_id,
-        session_no,
-        due_at,
-        now,
-    )
+    sql = """INSERT INTO push_message (subscription_id, session_no, seq, attempts, due_at, created_at)
+        SELECT s.id, x.no, x.last_seq, 0, CAST($3 AS BIGINT), CAST($4 AS BIGINT)
+        FROM sign_in i JOIN push_subscription s ON s.sign_in_id = i.id JOIN session x ON x.no = $2
+        WHERE i.person_id = $1
+        ON CONFLICT (subscription_id, session_no) DO UPDATE SET
+        seq = excluded.seq, attempts = 0, due_at = excluded.due_at, created_at = excluded.created_at"""
+    tx.execute(sql, person_id, session_no, due_at, now)
 
 
 def list_due(
@@ -168,22 +159,18 @@ def claim(tx: Transaction, numbers: Sequence[int], now: int, taken_until: int) -
     if not numbers:
         return []
     skip_locked = "FOR UPDATE SKIP LOCKED" if tx.for_update else ""
-    free = tx.fetch_all(
-        f"SELECT no FROM push_message WHERE no IN ({build_placeholders(len(numbers), first=2)}) AND due_at <= $1"
-        f" ORDER BY no {skip_locked}",
-        *(now, *numbers),
-    )
+    sql = f"""SELECT no FROM push_message WHERE no IN ({build_placeholders(len(numbers), first=2)}) AND due_at <= $1
+        ORDER BY no {skip_locked}"""
+    free = tx.fetch_all(sql, *(now, *numbers))
     claimed = []
     for (no,) in free:
         tx.execute("UPDATE push_message SET attempts = attempts + 1, due_at = $2 WHERE no = $1", no, taken_until)
-        row = tx.fetch_one(
-            f"SELECT {_DUE_COLUMNS.format_select('m')}, {_SUBSCRIPTION_COLUMNS.format_select('s')},"
-            " COALESCE(r.read_seq, 0) < m.seq, i.created_at, i.last_seen_at FROM push_message m"
-            " JOIN push_subscription s ON s.id = m.subscription_id JOIN sign_in i ON i.id = s.sign_in_id"
-            " JOIN session x ON x.no = m.session_no"
-            " LEFT JOIN read_mark r ON r.session_no = m.session_no AND r.person_id = i.person_id WHERE m.no = $1",
-            no,
-        )
+        sql = f"""SELECT {_DUE_COLUMNS.format_select("m")}, {_SUBSCRIPTION_COLUMNS.format_select("s")},
+            COALESCE(r.read_seq, 0) < m.seq, i.created_at, i.last_seen_at FROM push_message m
+            JOIN push_subscription s ON s.id = m.subscription_id JOIN sign_in i ON i.id = s.sign_in_id
+            JOIN session x ON x.no = m.session_no
+            LEFT JOIN read_mark r ON r.session_no = m.session_no AND r.person_id = i.person_id WHERE m.no = $1"""
+        row = tx.fetch_one(sql, no)
         if row is not None:
             claimed.append(_push_from_row(row, now))
     return claimed
@@ -198,12 +185,9 @@ def _push_from_row(row: Row, now: int) -> DuePush:
 
 def find_next_due(tx: Transaction, server_key: str) -> int | None:
     """Return when the next notification is due that this process can send."""
-    due_at: int | None = fetch_value(
-        tx,
-        "SELECT m.due_at FROM push_message m JOIN push_subscription s ON s.id = m.subscription_id"
-        " WHERE s.server_key = $1 ORDER BY m.due_at LIMIT 1",
-        server_key,
-    )
+    sql = """SELECT m.due_at FROM push_message m JOIN push_subscription s ON s.id = m.subscription_id
+        WHERE s.server_key = $1 ORDER BY m.due_at LIMIT 1"""
+    due_at: int | None = fetch_value(tx, sql, server_key)
     return due_at
 
 

@@ -320,17 +320,12 @@ def find_session_before_move(tx: Transaction, key: str) -> SessionRow | None:
 
 def _open_lane(tx: Transaction, place: sessions.SessionPlace, session_no: int, now: int) -> None:
     """Create a lane, or put one whose session was deleted on a new session."""
+    sql = """INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at) VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no, source = excluded.source,
+        audience_no = excluded.audience_no, shared = excluded.shared, updated_at = excluded.updated_at
+        WHERE lane.session_no IS NULL"""
     opened = tx.execute(
-        "INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at) VALUES ($1, $2, $3, $4, $5, $6)"
-        " ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no, source = excluded.source,"
-        " audience_no = excluded.audience_no, shared = excluded.shared, updated_at = excluded.updated_at"
-        " WHERE lane.session_no IS NULL",
-        place.key,
-        session_no,
-        encode_source(place.source),
-        place.audience_no,
-        int(place.shared),
-        now,
+        sql, place.key, session_no, encode_source(place.source), place.audience_no, int(place.shared), now
     )
     if not opened:  # another process was faster
         raise Conflict

@@ -45,12 +45,9 @@ def lock_state(tx: Transaction) -> SettingsState:
 
 
 def save_state(tx: Transaction, state: SettingsState) -> None:
-    tx.execute(
-        "INSERT INTO setting_state (id, version, key_id) VALUES (1, $1, $2)"
-        " ON CONFLICT (id) DO UPDATE SET version = excluded.version, key_id = excluded.key_id",
-        state.version,
-        state.key_id,
-    )
+    sql = """INSERT INTO setting_state (id, version, key_id) VALUES (1, $1, $2)
+        ON CONFLICT (id) DO UPDATE SET version = excluded.version, key_id = excluded.key_id"""
+    tx.execute(sql, state.version, state.key_id)
 
 
 def list_all(tx: Transaction) -> list[SettingRow]:
@@ -84,22 +81,17 @@ def add_change(
     """Add a change to the history, and return its number. The oldest ones make room for it."""
     sql = "INSERT INTO setting_change (person_id, origin, undoes, changed_at) VALUES ($1, $2, $3, $4) RETURNING no"
     no = fetch_number(tx, sql, person_id, origin, undoes, now)
-    tx.execute_many(
-        "INSERT INTO setting_change_item (change_no, key, before, after) VALUES ($1, $2, $3, $4)",
-        [(no, item.key, item.stored_before, item.stored_after) for item in items],
-    )
+    sql = "INSERT INTO setting_change_item (change_no, key, before, after) VALUES ($1, $2, $3, $4)"
+    tx.execute_many(sql, [(no, item.key, item.stored_before, item.stored_after) for item in items])
     tx.execute("DELETE FROM setting_change WHERE no <= $1", no - MAX_CHANGES)
     return no
 
 
 def list_changes(tx: Transaction, *, before: int | None, limit: int) -> list[SettingsChange]:
     """Return the newest changes, or those before a number, newest first."""
-    rows = tx.fetch_all(
-        f"SELECT {_CHANGE.format_select('c')} FROM setting_change c LEFT JOIN person p ON p.id = c.person_id"
-        " WHERE c.no < $1 ORDER BY c.no DESC LIMIT $2",
-        2**62 if before is None else before,
-        limit,
-    )
+    sql = f"""SELECT {_CHANGE.format_select("c")} FROM setting_change c LEFT JOIN person p ON p.id = c.person_id
+        WHERE c.no < $1 ORDER BY c.no DESC LIMIT $2"""
+    rows = tx.fetch_all(sql, 2**62 if before is None else before, limit)
     select_items = "SELECT key, before, after FROM setting_change_item WHERE change_no = $1 ORDER BY key"
     return [
         _CHANGE.decode(row, items=tuple(ChangeItem(*item) for item in tx.fetch_all(select_items, row[0])))
@@ -124,7 +116,5 @@ def replace_values(tx: Transaction, rows: Sequence[SettingRow]) -> None:
 
 
 def replace_items(tx: Transaction, items: Sequence[tuple[int, ChangeItem]]) -> None:
-    tx.execute_many(
-        "UPDATE setting_change_item SET before = $1, after = $2 WHERE change_no = $3 AND key = $4",
-        [(item.stored_before, item.stored_after, no, item.key) for no, item in items],
-    )
+    sql = "UPDATE setting_change_item SET before = $1, after = $2 WHERE change_no = $3 AND key = $4"
+    tx.execute_many(sql, [(item.stored_before, item.stored_after, no, item.key) for no, item in items])

@@ -44,11 +44,9 @@ def list_rows(
     if after is not None:
         condition += f" AND ({order}) > ({build_placeholders(len(after), first=len(params) + 1)})"
         params = [*params, *after]
-    rows = tx.fetch_all(
-        f"SELECT {', '.join(columns)} FROM {exported.table} t WHERE {condition} AND {exported.only}"
-        f" ORDER BY {order} LIMIT {limit}",
-        *params,
-    )
+    sql = f"""SELECT {", ".join(columns)} FROM {exported.table} t WHERE {condition} AND {exported.only}
+        ORDER BY {order} LIMIT {limit}"""
+    rows = tx.fetch_all(sql, *params)
     count, end = len(exported.fields), len(exported.fields) + len(exported.references)
     return [
         ExportedRow(row[:count], dict(zip(exported.references, row[count:end], strict=True)), row[end:]) for row in rows
@@ -75,15 +73,12 @@ class AudienceRow(NamedTuple):
 
 
 def list_audiences(tx: Transaction, after: int, limit: int) -> list[AudienceRow]:
-    rows = tx.fetch_all(
-        "SELECT a.no, a.created_at, (SELECT s.id FROM session s WHERE s.audience_no = a.no ORDER BY s.id LIMIT 1),"
-        " (SELECT MIN(l.key) FROM lane l WHERE l.audience_no = a.no),"
-        " (SELECT m.id FROM memory m WHERE m.audience_no = a.no ORDER BY m.id LIMIT 1),"
-        " (SELECT MIN(p.id) FROM person p WHERE p.audience_no = a.no)"
-        f" FROM audience a WHERE a.no > $1 AND {_IS_REFERENCED} ORDER BY a.no LIMIT $2",
-        after,
-        limit,
-    )
+    sql = f"""SELECT a.no, a.created_at, (SELECT s.id FROM session s WHERE s.audience_no = a.no ORDER BY s.id LIMIT 1),
+        (SELECT MIN(l.key) FROM lane l WHERE l.audience_no = a.no),
+        (SELECT m.id FROM memory m WHERE m.audience_no = a.no ORDER BY m.id LIMIT 1),
+        (SELECT MIN(p.id) FROM person p WHERE p.audience_no = a.no)
+        FROM audience a WHERE a.no > $1 AND {_IS_REFERENCED} ORDER BY a.no LIMIT $2"""
+    rows = tx.fetch_all(sql, after, limit)
     return [AudienceRow(*row) for row in rows]
 
 
@@ -99,9 +94,7 @@ def list_audience_sessions(tx: Transaction, audience_no: int, after: str, limit:
 
 
 def list_attachment_ids(tx: Transaction, session_no: int) -> list[str]:
-    rows = tx.fetch_all(
-        "SELECT a.id FROM attachment_use u JOIN attachment a ON a.no = u.attachment_no WHERE u.session_no = $1"
-        " ORDER BY a.id",
-        session_no,
-    )
+    sql = """SELECT a.id FROM attachment_use u JOIN attachment a ON a.no = u.attachment_no WHERE u.session_no = $1
+        ORDER BY a.id"""
+    rows = tx.fetch_all(sql, session_no)
     return [attachment_id for (attachment_id,) in rows]

@@ -121,20 +121,16 @@ def repair_session(tx: Transaction, session_no: int) -> None:
 
     The last entry becomes visible: only a later one can have hidden it.
     """
-    tx.execute(
-        "UPDATE event SET hidden_by = NULL WHERE session_no = $1"
-        " AND seq = (SELECT MAX(e.seq) FROM event e WHERE e.session_no = $1)",
-        session_no,
-    )
+    sql = """UPDATE event SET hidden_by = NULL WHERE session_no = $1
+        AND seq = (SELECT MAX(e.seq) FROM event e WHERE e.session_no = $1)"""
+    tx.execute(sql, session_no)
     update_session(tx, session_no, {"message_count": 0})
     sql = "SELECT COUNT(*) FROM event WHERE session_no = $1 AND kind = 'message' AND hidden_by IS NULL"
     events.update_counters(tx, session_no, fetch_number(tx, sql, session_no))
     for column in ("compaction_seq", "redo_seq"):
-        tx.execute(
-            f"UPDATE session SET {column} = NULL WHERE no = $1 AND {column} IS NOT NULL AND NOT EXISTS"
-            f" (SELECT 1 FROM event e WHERE e.session_no = $1 AND e.seq = session.{column})",
-            session_no,
-        )
+        sql = f"""UPDATE session SET {column} = NULL WHERE no = $1 AND {column} IS NOT NULL AND NOT EXISTS
+            (SELECT 1 FROM event e WHERE e.session_no = $1 AND e.seq = session.{column})"""
+        tx.execute(sql, session_no)
 
 
 def find_shared_audience(tx: Transaction, key: str) -> int | None:
@@ -154,23 +150,17 @@ def is_first_contact(tx: Transaction, audience_no: int) -> bool:
 
 def find_last_seq_if_unchanged(tx: Transaction, session_no: int, seq: int) -> int | None:
     """Return the last event; None if the conversation has changed after one, by a message, an undo, an edit or so."""
-    return fetch_value(
-        tx,
-        "SELECT last_seq FROM session WHERE no = $1 AND NOT EXISTS (SELECT 1 FROM event e WHERE e.session_no = $1"
-        " AND e.seq > $2 AND e.kind IN ('message', 'undone', 'redone', 'rewritten', 'version_started',"
-        " 'version_chosen', 'message_edited', 'message_deleted', 'compacted', 'compaction_undone', 'turn_failed',"
-        " 'turn_interrupted'))",
-        session_no,
-        seq,
-    )
+    sql = """SELECT last_seq FROM session WHERE no = $1 AND NOT EXISTS (SELECT 1 FROM event e WHERE e.session_no = $1
+        AND e.seq > $2 AND e.kind IN ('message', 'undone', 'redone', 'rewritten', 'version_started',
+        'version_chosen', 'message_edited', 'message_deleted', 'compacted', 'compaction_undone', 'turn_failed',
+        'turn_interrupted'))"""
+    return fetch_value(tx, sql, session_no, seq)
 
 
 def find_lane_session(tx: Transaction, key: str) -> tuple[int | None, bool]:
-    row = tx.fetch_one(
-        "SELECT l.session_no, s.active_at FROM lane l LEFT JOIN session s ON s.no = l.session_no WHERE l.key = $1"
-        f" {tx.for_update if tx.name == 'sqlite' else 'FOR UPDATE OF l'}",
-        key,
-    )
+    sql = f"""SELECT l.session_no, s.active_at FROM lane l LEFT JOIN session s ON s.no = l.session_no WHERE l.key = $1
+        {tx.for_update if tx.name == "sqlite" else "FOR UPDATE OF l"}"""
+    row = tx.fetch_one(sql, key)
     session_no, active_at = row or (None, None)
     return session_no, active_at is not None
 

@@ -57,30 +57,17 @@ def find(tx: Transaction, key: ItemKey) -> ItemProgress | None:
 
 def add(tx: Transaction, key: ItemKey, now: int, *, session_id: str | None = None, is_done: bool = True) -> bool:
     """Record an item; False if it is recorded already."""
-    return bool(
-        tx.execute(
-            "INSERT INTO imported_item (format, kind, owner, origin_id, session_id, state, imported_at)"
-            " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
-            *key,
-            session_id,
-            "done" if is_done else "writing",
-            now,
-        )
-    )
+    sql = """INSERT INTO imported_item (format, kind, owner, origin_id, session_id, state, imported_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"""
+    return bool(tx.execute(sql, *key, session_id, "done" if is_done else "writing", now))
 
 
 def save_progress(
     tx: Transaction, key: ItemKey, entry_count: int, digest: str, last_seq: int, *, is_done: bool
 ) -> None:
     """Record how much of a conversation is stored."""
-    tx.execute(
-        f"UPDATE imported_item SET entry_count = $5, digest = $6, last_seq = $7, state = $8 WHERE {_BY_KEY}",
-        *key,
-        entry_count,
-        digest,
-        last_seq,
-        "done" if is_done else "writing",
-    )
+    sql = f"UPDATE imported_item SET entry_count = $5, digest = $6, last_seq = $7, state = $8 WHERE {_BY_KEY}"
+    tx.execute(sql, *key, entry_count, digest, last_seq, "done" if is_done else "writing")
 
 
 def remove(tx: Transaction, key: ItemKey, session_id: str | None) -> int:
@@ -98,12 +85,9 @@ def has_unfinished(tx: Transaction, before: int) -> bool:
 
 def delete_unfinished(tx: Transaction, before: int, limit: int) -> int:
     """Delete conversations whose import began before a moment and was never finished; return how many."""
-    rows = tx.fetch_all(
-        "SELECT format, kind, owner, origin_id, session_id FROM imported_item WHERE state = 'writing'"
-        " AND imported_at < $1 ORDER BY imported_at LIMIT $2",
-        before,
-        limit,
-    )
+    sql = """SELECT format, kind, owner, origin_id, session_id FROM imported_item WHERE state = 'writing'
+        AND imported_at < $1 ORDER BY imported_at LIMIT $2"""
+    rows = tx.fetch_all(sql, before, limit)
     item_count, row_count = 0, 0
     for *key, session_id in rows:
         row_count += remove(tx, ItemKey(*key), session_id)

@@ -115,17 +115,10 @@ def put_on_lane(tx: Transaction, place: Place, session_no: int, audience_no: int
     current_no, has_messages = import_rows.find_lane_session(tx, place.key)
     if has_messages:
         return current_no == session_no
-    tx.execute(
-        "INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at) VALUES ($1, $2, $3, $4, $5, $6)"
-        " ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no, audience_no = excluded.audience_no,"
-        " updated_at = excluded.updated_at",
-        place.key,
-        session_no,
-        encode_source(place.source),
-        audience_no,
-        int(place.shared),
-        now,
-    )
+    sql = """INSERT INTO lane (key, session_no, source, audience_no, shared, updated_at) VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (key) DO UPDATE SET session_no = excluded.session_no, audience_no = excluded.audience_no,
+        updated_at = excluded.updated_at"""
+    tx.execute(sql, place.key, session_no, encode_source(place.source), audience_no, int(place.shared), now)
     if current_no is not None:
         sessions.end(tx, current_no, EndReason.SWITCHED, now)
     if place.source.chat_type is ChatType.DM:

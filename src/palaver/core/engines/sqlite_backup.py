@@ -156,13 +156,9 @@ def _list_tables(db: apsw.Connection) -> list[str]:
 def iterate_file_hashes(path: Path) -> Iterator[tuple[str, bool]]:
     """Yield the hash of every attachment that a copy knows, and whether a conversation uses it."""
     with closing(open_immutable(path)) as db:
-        yield from (
-            (sha256, bool(is_used))
-            for sha256, is_used in db.execute(
-                "SELECT a.sha256, MAX(EXISTS (SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no))"
-                " FROM attachment a GROUP BY a.sha256 ORDER BY a.sha256"
-            )
-        )
+        sql = """SELECT a.sha256, MAX(EXISTS (SELECT 1 FROM attachment_use u WHERE u.attachment_no = a.no))
+            FROM attachment a GROUP BY a.sha256 ORDER BY a.sha256"""
+        yield from ((sha256, bool(is_used)) for sha256, is_used in db.execute(sql))
 
 
 def fold_log(path: Path) -> bool:

@@ -84,13 +84,12 @@ def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[C
 
     `ACCESS_CHANGE` is among them if a person may have lost access, `SETTINGS_CHANGE` if an owner has changed settings.
     """
-    last_numbers = tx.fetch_one(
-        "SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),"
-        " (SELECT MAX(no) FROM delivery), (SELECT no FROM access_change WHERE id = 1),"
-        " (SELECT MAX(no) FROM job_run), (SELECT MIN(next_slot) FROM job WHERE next_slot IS NOT NULL),"
-        " (SELECT version FROM setting_state WHERE id = 1),"
-        " (SELECT MIN(due_at) FROM delivery WHERE state = 'pending' AND due_at IS NOT NULL)"
-    )
+    sql = """SELECT (SELECT MAX(no) FROM event), (SELECT MAX(no) FROM draft), (SELECT MAX(no) FROM turn),
+        (SELECT MAX(no) FROM delivery), (SELECT no FROM access_change WHERE id = 1),
+        (SELECT MAX(no) FROM job_run), (SELECT MIN(next_slot) FROM job WHERE next_slot IS NOT NULL),
+        (SELECT version FROM setting_state WHERE id = 1),
+        (SELECT MIN(due_at) FROM delivery WHERE state = 'pending' AND due_at IS NOT NULL)"""
+    last_numbers = tx.fetch_one(sql)
     assert last_numbers is not None  # noqa: S101
     *numbers, next_delivery_at = last_numbers
     open_turns = frozenset(

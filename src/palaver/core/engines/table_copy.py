@@ -89,18 +89,16 @@ def _load_tables_sqlite(tx: Transaction) -> list[Table]:
 
 
 def _load_tables(tx: Transaction) -> list[Table]:
-    columns = tx.fetch_all(
-        "SELECT c.relname::text, a.attname::text, a.attidentity <> '' FROM pg_class c"
-        " JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped"
-        " AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname, a.attnum"
-    )
-    keys = tx.fetch_all(
-        "SELECT c.conrelid::regclass::text, a.attname::text, c.contype::text, c.confrelid::regclass::text"
-        " FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey) WITH ORDINALITY AS k (no, position)"
-        " JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.no"
-        " WHERE c.contype IN ('p', 'f') AND c.connamespace = current_schema()::regnamespace"
-        " ORDER BY c.conrelid, c.contype, k.position"
-    )
+    sql = """SELECT c.relname::text, a.attname::text, a.attidentity <> '' FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+        AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname, a.attnum"""
+    columns = tx.fetch_all(sql)
+    sql = """SELECT c.conrelid::regclass::text, a.attname::text, c.contype::text, c.confrelid::regclass::text
+        FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey) WITH ORDINALITY AS k (no, position)
+        JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.no
+        WHERE c.contype IN ('p', 'f') AND c.connamespace = current_schema()::regnamespace
+        ORDER BY c.conrelid, c.contype, k.position"""
+    keys = tx.fetch_all(sql)
     tables = []
     for name in dict.fromkeys(table for table, _, _ in columns if table not in SKIPPED_TABLES):
         own = [(column, identity) for table, column, identity in columns if table == name]
@@ -161,10 +159,8 @@ def insert_rows(tx: Transaction, table: Table, rows: Sequence[Row]) -> None:
     names = [column for column in table.columns if column not in table.own_references]
     positions = [table.columns.index(column) for column in names]
     columns = ", ".join(f'"{column}"' for column in names)
-    tx.execute_many(
-        f'INSERT INTO "{table.name}" ({columns}) VALUES ({build_placeholders(len(names))})',
-        [tuple(row[position] for position in positions) for row in rows],
-    )
+    sql = f'INSERT INTO "{table.name}" ({columns}) VALUES ({build_placeholders(len(names))})'
+    tx.execute_many(sql, [tuple(row[position] for position in positions) for row in rows])
 
 
 def update_own_references(tx: Transaction, table: Table, rows: Sequence[Row]) -> None:
@@ -172,10 +168,8 @@ def update_own_references(tx: Transaction, table: Table, rows: Sequence[Row]) ->
     condition = " AND ".join(f'"{column}" = ${number}' for number, column in enumerate(table.key, 2))
     for column in table.own_references:
         position = table.columns.index(column)
-        tx.execute_many(
-            f'UPDATE "{table.name}" SET "{column}" = $1 WHERE {condition}',
-            [(row[position], *get_key(table, row)) for row in rows if row[position] is not None],
-        )
+        sql = f'UPDATE "{table.name}" SET "{column}" = $1 WHERE {condition}'
+        tx.execute_many(sql, [(row[position], *get_key(table, row)) for row in rows if row[position] is not None])
 
 
 def reset_search(tx: Transaction) -> None:
@@ -232,10 +226,9 @@ def start_copy(tx: Transaction, tables: Sequence[Table], source: str, now: int) 
     """Mark an empty database as the target of a copy: from now on, it is not opened as a store."""
     for table in reversed(tables):  # the rows that every new store begins with
         tx.execute(f'DELETE FROM "{table.name}"')
-    tx.execute(
-        f"CREATE TABLE {PROGRESS_TABLE} (name TEXT PRIMARY KEY, last_key TEXT, row_count BIGINT NOT NULL,"
-        " is_done SMALLINT NOT NULL)"
-    )
+    sql = f"""CREATE TABLE {PROGRESS_TABLE} (name TEXT PRIMARY KEY, last_key TEXT, row_count BIGINT NOT NULL,
+        is_done SMALLINT NOT NULL)"""
+    tx.execute(sql)
     tx.execute(f"INSERT INTO {PROGRESS_TABLE} VALUES ($1, $2, 0, 0)", "", source)
     tx.execute("INSERT INTO migration (name, applied_at) VALUES ($1, $2)", COPY_MARKER, now)
 
@@ -278,10 +271,11 @@ def load_progress(tx: Transaction, name: str) -> TableProgress:
 
 
 def save_progress(tx: Transaction, name: str, progress: TableProgress) -> None:
+    sql = f"""INSERT INTO {PROGRESS_TABLE} (name, last_key, row_count, is_done) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (name) DO UPDATE SET last_key = excluded.last_key, row_count = excluded.row_count,
+        is_done = excluded.is_done"""
     tx.execute(
-        f"INSERT INTO {PROGRESS_TABLE} (name, last_key, row_count, is_done) VALUES ($1, $2, $3, $4)"
-        " ON CONFLICT (name) DO UPDATE SET last_key = excluded.last_key, row_count = excluded.row_count,"
-        " is_done = excluded.is_done",
+        sql,
         name,
         None if progress.last_key is None else json.dumps(progress.last_key),
         progress.row_count,
