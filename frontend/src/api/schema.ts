@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: 6e99dcc67376fdc9323f062ec21ed2f422d10f57632216711a651d822480662e
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: 030e7ac82ffb60565f8112c6f9005cf00d10c11d8e9fbb006c519d6147d69c5f
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -2295,10 +2295,7 @@ export interface components {
             /** @description Pass this to get the next page; null on the last page. Any page may have fewer than `limit` items. */
             next_cursor: string | null;
         };
-        /**
-         * @description What an estimated cost is based on.
-         * @enum {string}
-         */
+        /** @enum {string} */
         CostBasis: "runs" | "estimate" | "unknown";
         /** @description A page of a conversation's deliveries, oldest first. */
         DeliveriesJson: {
@@ -2751,7 +2748,7 @@ export interface components {
             used_model: string;
         };
         /**
-         * @description What came out of a run that is done.
+         * @description The outcome of a run that is done.
          * @enum {string}
          */
         JobResult: "answer" | "silent";
@@ -2998,10 +2995,7 @@ export interface components {
             /** @description The conversation that it is from, if you can see that one. */
             session_id: string | null;
         };
-        /**
-         * @description How a memory came about.
-         * @enum {string}
-         */
+        /** @enum {string} */
         MemoryOrigin: "person" | "agent" | "learned";
         /** @description A message to send. */
         MessageIn: {
