@@ -10,11 +10,11 @@ an audience.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
-from palaver.core.columns import Columns, insert_row
+from palaver.core.columns import Columns
 from palaver.core.engines.base import Conflict, Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.ids import PersonId, new_person_id
@@ -163,7 +163,8 @@ def add_person(tx: Transaction, name: str, role: Role, now: int) -> PersonRow:
     """Add a person with an audience of their own."""
     audience_no = create_audience(tx, now)
     person = Person(id=new_person_id(), name=name, role=role, created_at=from_micros(now))
-    insert_row(tx, "person", _PERSON.encode(asdict(person)) | {"audience_no": audience_no})
+    sql = "INSERT INTO person (id, name, role, audience_no, created_at) VALUES ($1, $2, $3, $4, $5)"
+    tx.execute(sql, person.id, name, role.value, audience_no, now)
     join_audience(tx, audience_no, person.id, now)
     return PersonRow(person, audience_no)
 
