@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import psycopg
 import pytest
 
 from palaver.core.engines import postgres_pool
@@ -21,9 +22,9 @@ from support.postgres_server import run_server
 from support.process import SIGN_IN_LINK, find_free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
-    from support.warm_process import WarmLauncher
+    from support.warm_process import WarmLauncher, WarmProcess
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -95,26 +96,63 @@ def try_to_run(engine: PostgresEngine, work: Read[Any]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("fault", ["stop", "pause"])
-async def test_a_server_ends_after_sigterm_although_postgresql_does_not_answer(
-    server: Server, launcher: WarmLauncher, tmp_path: Path, fault: str
-) -> None:
-    port = find_free_port()
+@pytest.fixture
+async def process(server: Server, launcher: WarmLauncher, tmp_path: Path) -> AsyncIterator[WarmProcess]:
+    """A `palaver serve` on the server."""
     process = launcher.launch(
-        *("--home", str(tmp_path), "serve", "--port", str(port), "--no-open", "--link"),
+        *("--home", str(tmp_path), "serve", "--port", str(find_free_port()), "--no-open", "--link"),
         env=os.environ | {"PALAVER_MODEL": "demo", "PYTHONUNBUFFERED": "1", "PALAVER_DATABASE_URL": server.url},
     )
     try:
-        while not (link := SIGN_IN_LINK.search(line := await asyncio.to_thread(process.stdout.readline))):
-            assert line, process.stderr.read()
-        async with httpx2.AsyncClient(base_url=link[0].partition("/sign-in")[0]) as client:
-            assert (await client.get("/readyz")).is_success
-            await asyncio.to_thread(getattr(server, fault))
-            with suppress(httpx2.HTTPError):  # work that needs the store is in progress
-                assert not (await client.get("/readyz", timeout=3)).is_success
-        process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(EXIT_SECONDS):
-            assert await asyncio.to_thread(process.wait) == 0
+        yield process
     finally:
         process.kill()
         await asyncio.to_thread(process.communicate)
+
+
+async def read_sign_in_link(process: WarmProcess) -> tuple[str, str]:
+    """Wait until a server is ready; return its URL, and the secret that signs its owner in."""
+    while not (link := SIGN_IN_LINK.search(line := await asyncio.to_thread(process.stdout.readline))):
+        assert line, process.stderr.read()
+    url, _, secret = link[0].partition("/sign-in#")
+    return url, secret
+
+
+async def end(process: WarmProcess) -> None:
+    process.send_signal(signal.SIGTERM)
+    async with asyncio.timeout(EXIT_SECONDS):
+        assert await asyncio.to_thread(process.wait) == 0
+
+
+@pytest.mark.parametrize("fault", ["stop", "pause"])
+async def test_a_server_ends_after_sigterm_although_postgresql_does_not_answer(
+    server: Server, process: WarmProcess, fault: str
+) -> None:
+    url, _ = await read_sign_in_link(process)
+    async with httpx2.AsyncClient(base_url=url) as client:
+        assert (await client.get("/readyz")).is_success
+        await asyncio.to_thread(getattr(server, fault))
+        with suppress(httpx2.HTTPError):  # work that needs the store is in progress
+            assert not (await client.get("/readyz", timeout=3)).is_success
+    await end(process)
+
+
+async def test_a_server_ends_after_sigterm_although_a_thread_waits_for_postgresql(
+    server: Server, process: WarmProcess
+) -> None:
+    """Some work is done on threads of the event loop, which waits for them when it ends."""
+    url, secret = await read_sign_in_link(process)
+    async with httpx2.AsyncClient(base_url=url) as client:
+        assert (await client.post("/api/sign-in/link", json={"token": secret})).is_success
+        with psycopg.connect(server.url) as locking, psycopg.connect(server.url, autocommit=True) as watching:
+            locking.execute("LOCK TABLE setting_change")
+            request = asyncio.create_task(client.get("/api/settings/history"))
+            is_waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+            await wait_until(lambda: watching.execute(is_waiting).fetchone() is not None)
+            await asyncio.to_thread(server.pause)
+            try:
+                await end(process)
+            finally:
+                await asyncio.to_thread(server.restore)
+        with suppress(httpx2.HTTPError):
+            await request

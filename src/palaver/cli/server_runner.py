@@ -130,7 +130,11 @@ async def _serve(
     web = replace(web, network_url=server.network_url)
     stop_requested = asyncio.Event()
     with _stop_on_signals(stop_requested), contextlib.closing(server_socket):
-        async with gateway.run(SHUTDOWN_GRACE_SECONDS), live_settings.follow(gateway.feed):
+        async with (
+            _close_store(gateway.store),
+            gateway.run(SHUTDOWN_GRACE_SECONDS),
+            live_settings.follow(gateway.feed),
+        ):
             await web.live.start()
             await web.imports.start()
             async with run_server(
@@ -150,6 +154,15 @@ async def _serve(
                 log.info("server_stopping")
     log.info("server_stopped")
     return 0
+
+
+@contextlib.asynccontextmanager
+async def _close_store(store: SessionStore) -> AsyncIterator[None]:
+    """Close the store when the block ends: the event loop waits for its threads, and they may wait for a database."""
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(store.close)
 
 
 @contextlib.asynccontextmanager

@@ -66,6 +66,7 @@ T = TypeVar("T")
 
 MAX_ATTEMPTS = 20  # of one unit of work that keeps meeting conflicts with other processes
 CLOSE_SECONDS: Final = 5.0  # for work in progress when the store is closed; then its connections are broken off
+CLOSE_POLL_SECONDS: Final = 0.01
 
 # The server has ended a transaction that stood still: its work can safely run again.
 _ROLLED_BACK = pg.IdleInTransactionSessionTimeout
@@ -171,12 +172,14 @@ class PostgresEngine:
             if self._closed:
                 return
             self._closed = True
+        give_up = threading.Timer(CLOSE_SECONDS, self._pool.abort)
+        give_up.daemon = True
+        give_up.start()
         if self._threads is not None:
-            give_up = threading.Timer(CLOSE_SECONDS, self._pool.abort)
-            give_up.daemon = True
-            give_up.start()
             self._threads.close()
-            give_up.cancel()
+        while self._pool.is_lending and give_up.is_alive():  # to threads of others, which could wait forever
+            time.sleep(CLOSE_POLL_SECONDS)
+        give_up.cancel()
         self._pool.close()
 
     def _get_threads(self) -> PostgresThreads:

@@ -161,6 +161,10 @@ class PostgresPool:
         """Whether a connection is to the server that has the store now."""
         return connection.identity == self._identity
 
+    @property
+    def is_lending(self) -> bool:
+        return bool(self._lent)
+
     def abort(self) -> None:
         """Break off the connections that are in use, for a process that has to end."""
         self.close()
