@@ -7,7 +7,7 @@ and build none themselves.
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from palaver.core.texts import chat_language
 from palaver.sessions.store import SessionStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from palaver.agent.base import Agent
@@ -59,6 +59,15 @@ def open_store(
             store.replace_config(_make_config(loaded.settings, accounts))
         on_failure.pop_all()
     return store
+
+
+@asynccontextmanager
+async def close_store_at_end(store: SessionStore) -> AsyncIterator[None]:
+    """Close the store when the block ends: the event loop waits for its threads, and they may wait for a database."""
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(store.close)
 
 
 def load_stored_settings(store: SessionStore, base: Settings) -> LoadedSettings:

@@ -21,6 +21,7 @@ from palaver import __version__
 from palaver.accounts.accounts import Accounts
 from palaver.app import (
     choose_agent_for,
+    close_store_at_end,
     list_accounts,
     load_stored_settings,
     make_backup_scheduler,
@@ -131,7 +132,7 @@ async def _serve(
     stop_requested = asyncio.Event()
     with _stop_on_signals(stop_requested), contextlib.closing(server_socket):
         async with (
-            _close_store(gateway.store),
+            close_store_at_end(gateway.store),
             gateway.run(SHUTDOWN_GRACE_SECONDS),
             live_settings.follow(gateway.feed),
         ):
@@ -154,15 +155,6 @@ async def _serve(
                 log.info("server_stopping")
     log.info("server_stopped")
     return 0
-
-
-@contextlib.asynccontextmanager
-async def _close_store(store: SessionStore) -> AsyncIterator[None]:
-    """Close the store when the block ends: the event loop waits for its threads, and they may wait for a database."""
-    try:
-        yield
-    finally:
-        await asyncio.to_thread(store.close)
 
 
 @contextlib.asynccontextmanager

@@ -42,7 +42,7 @@ _UNMARKED_EVENTS = """SELECT s.no, s.id, MIN(hidden.seq) FROM event hidden JOIN 
     GROUP BY s.no, s.id ORDER BY s.id LIMIT $3"""
 _LAST_MESSAGES = """SELECT no, id, last_message_at, preview FROM session
     WHERE no > $1 AND no <= $2 AND is_deleted = 0 AND last_seq > 0 ORDER BY no"""
-# Rules: the rows that break one, and what is said of each.
+# Each rule: a query for the rows that break it, and the sentence that reports one of them.
 ONE_RUNNING_TURN: Final = (
     """SELECT s.id FROM turn t JOIN session s ON s.no = t.session_no
     WHERE t.state = 'running' AND s.no > $1 AND s.no <= $2 GROUP BY s.id HAVING COUNT(*) > 1 ORDER BY s.id LIMIT $3""",

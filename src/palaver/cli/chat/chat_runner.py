@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from palaver import __version__
-from palaver.app import choose_agent_for, load_stored_settings, make_gateway, make_live_settings
+from palaver.app import choose_agent_for, close_store_at_end, load_stored_settings, make_gateway, make_live_settings
 from palaver.cli.chat import ChatMode, ChatOptions
 from palaver.cli.chat.chat_session import ChatSession
 from palaver.cli.errors import AnswerStopped
@@ -54,7 +54,11 @@ async def _run_with_gateway(
 ) -> int:
     settings = live_settings.current.settings
     with _redirect_warnings(lambda text: click.echo(f"warning: {text}", err=True)):
-        async with gateway.run(SHUTDOWN_GRACE_SECONDS), live_settings.follow(gateway.feed):
+        async with (
+            close_store_at_end(gateway.store),
+            gateway.run(SHUTDOWN_GRACE_SECONDS),
+            live_settings.follow(gateway.feed),
+        ):
             if options.is_temporary:
                 return await _run_temporary(gateway, options)
             chat = ChatSession(gateway, await gateway.store.aio.get_owner())
