@@ -15,10 +15,11 @@ strangers are ignored. Always true: a stranger who only writes is not stored as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, Platform, SessionSource
 from palaver.core.texts import say
 from palaver.people import access_table as chat_access, table as people

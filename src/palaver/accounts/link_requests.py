@@ -13,7 +13,6 @@ unlinked or erased meanwhile; each operation runs inside the caller's transactio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.accounts import linking, merge_table as person_merge
@@ -21,6 +20,7 @@ from palaver.accounts.wire import PendingLinkJson
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import NothingToDo
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, SessionSource
 from palaver.core.texts import Text, join_texts, say, say_count

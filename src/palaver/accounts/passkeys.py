@@ -11,12 +11,12 @@ import asyncio
 import json
 import secrets
 from base64 import urlsafe_b64decode
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver.accounts.sign_in import SignIns
 from palaver.core.clock import from_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, LimitReached, NotFound, SignInFailed, WrongPasskey
 from palaver.core.operation import read_operation, write_operation

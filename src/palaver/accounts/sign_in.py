@@ -11,10 +11,11 @@ import hashlib
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 from palaver.core.clock import Clock, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.errors import TooManyAttempts
 from palaver.core.fair_slots import FairSlots, QueueFull

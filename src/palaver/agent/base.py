@@ -13,10 +13,11 @@ import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from palaver.core.dataclass import dataclass
 from palaver.core.texts import say
 from palaver.sessions.message import join_text_parts
 from palaver.sessions.turn import NoticeCode

@@ -5,12 +5,12 @@ The caller passes a view whose queries decide what is visible; this module never
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 from palaver.agent.tool_arguments import DATA_NOTICE, define_tool, integer_argument, quote_data, text_argument
 from palaver.agent.toolsets import HISTORY_TOOLSET
+from palaver.core.dataclass import dataclass
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:

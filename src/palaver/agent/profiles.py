@@ -10,11 +10,11 @@ one. A person may choose the models that the operator allows for their role; eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from palaver.agent.base import AgentInfo, ModelPrices, Notice
 from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.core.texts import chat_language, say
 from palaver.sessions.context import MAX_QUOTE_CHARS, clean_chat_text

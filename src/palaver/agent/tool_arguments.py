@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver.agent.base import Tool, ToolFailed
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotAllowed, NotFound, NothingToDo
 from palaver.core.text import make_storable, shorten
 

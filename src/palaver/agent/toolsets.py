@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.config.agent_rules import ToolsetRule, TurnRules
 from palaver.config.validators import TOOLSET_NAMES
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform
 from palaver.core.texts import say

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +18,7 @@ from palaver.cli.options import (
     yes_option,
 )
 from palaver.cli.output import Column
+from palaver.core.dataclass import dataclass
 from palaver.core.invocation import format_command
 from palaver.core.operation import AsyncRunner, load_all_pages
 

@@ -12,11 +12,12 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import click
+
+from palaver.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

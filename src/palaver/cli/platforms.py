@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +18,7 @@ from palaver.cli.linking_screen import LinkingScreen
 from palaver.cli.options import NounGroup, json_option, load_cli_settings, open_store, run_async
 from palaver.cli.output import Column
 from palaver.cli.running_servers import find_running_server
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AccountNotRunning
 from palaver.core.invocation import format_command
 from palaver.delivery.model import STATE_LABELS, AccountHealth, AccountState, AccountStatus

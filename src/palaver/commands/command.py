@@ -10,9 +10,10 @@ Always true: an action with `reads=True` runs in a read transaction, where the d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.core.source import Platform
 from palaver.core.text import make_storable

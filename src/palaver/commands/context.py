@@ -6,11 +6,11 @@ The lane that a person writes in may be on a session that they have no access to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import count_messages, format_last_exchange
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import NotAllowed, NothingToDo, SessionBusy, SessionNotFound
 from palaver.core.source import ChatType
 from palaver.core.texts import Text, say

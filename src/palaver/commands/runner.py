@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.commands.command import CommandCall, MessageCall, find_token_scopes
 from palaver.commands.context import CommandContext
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import NotAllowed, PalaverError, SessionNotFound, StoreError
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.people.model import Person, check_guest_commands, check_permission

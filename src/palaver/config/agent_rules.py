@@ -9,13 +9,14 @@ Keys and headers may be secret: every repr leaves them out.
 # Without `from __future__ import annotations`: the annotations are data, and reading them must cost nothing.
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Annotated
 
 from palaver.config import validators as v
 from palaver.config.budget_rules import BudgetRules, TokenPrice
 from palaver.config.validators import Many, Named, Section, SentTo, Variable
+from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import ENGLISH, say
 from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role

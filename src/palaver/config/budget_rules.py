@@ -7,13 +7,13 @@ what it really used replaces what was held. Always true: what is used and held t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import say, say_count
 from palaver.sessions.usage import NANOS_PER_DOLLAR

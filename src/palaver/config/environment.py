@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -21,6 +21,7 @@ from palaver.config.schema import ConfigFile, HomeSection, PlatformSection
 from palaver.config.setting_templates import list_templates
 from palaver.config.validation import format_value
 from palaver.config.validators import TEXT, Rule
+from palaver.core.dataclass import dataclass
 from palaver.core.source import BUILT_IN_PLATFORMS, PLATFORMS_WITHOUT_CHATS, Platform
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ reported; it never stops the start.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.environment import apply_overrides, read_overrides
@@ -19,6 +19,7 @@ from palaver.config.schema import ConfigFile, KeyPath, format_key
 from palaver.config.setting_templates import SettingPath, find_template, list_parts_below, to_plain
 from palaver.config.settings import FixedLayers, Settings, build_settings, expand_path
 from palaver.config.validation import FILE_NAME, read_document, validate_data, validate_document
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConfigError
 from palaver.core.texts import say
 

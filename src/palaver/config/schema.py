@@ -7,7 +7,7 @@ says how a setting is declared.
 # Without `from __future__ import annotations`: the annotations are data, and reading them must cost nothing.
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Final
 
 from palaver.config import validators as v
@@ -25,6 +25,7 @@ from palaver.config.agent_rules import (
     WebRules,
 )
 from palaver.config.validators import Many, Named, NotStorable, Section, Variable
+from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, find_user_id_problem
 from palaver.core.texts import ENGLISH
 from palaver.people.model import Role

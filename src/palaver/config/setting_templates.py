@@ -13,7 +13,7 @@ import functools
 import json
 import re
 import types
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar, Union, get_args, get_origin
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from palaver.config.schema import ConfigFile, KeyPath
 from palaver.config.setting_names import name_part
 from palaver.config.validators import NEEDS_RESTART, STARTS_PROGRAM, NotStorable, Rule, SentTo, ValueForm, Variable
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import name_text, say
 

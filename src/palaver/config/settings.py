@@ -7,7 +7,7 @@ resolved, and the rules of single platforms, roles and toolsets are collected.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -34,6 +34,7 @@ from palaver.config.budget_rules import (
 )
 from palaver.config.environment import find_machine_timezone
 from palaver.config.validation import FILE_NAME
+from palaver.core.dataclass import dataclass
 from palaver.people.model import DEFAULT_GUEST_COMMANDS
 from palaver.sessions.gateway_config import GatewayConfig, HomeChannel
 from palaver.sessions.policy import ResetPolicy

@@ -11,9 +11,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConfigError
 from palaver.core.files import create_secret_file, flush_folder, write_file_atomically
 from palaver.core.texts import say

@@ -15,13 +15,13 @@ from __future__ import annotations
 import base64
 import difflib
 import re
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import partial
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, get_args
 
 from palaver.config.budget_rules import MAX_LIMIT_TOKENS, parse_dollars
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.http_url import is_http_url
 from palaver.core.source import BUILT_IN_PLATFORMS, ChatType, Platform

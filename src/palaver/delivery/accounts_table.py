@@ -7,10 +7,10 @@ has taken the account over, so that a process which was paused for a while canno
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.core.columns import Columns
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, fetch_number, fetch_value
 from palaver.core.errors import LeaseLost
 from palaver.core.text import make_storable

@@ -10,9 +10,10 @@ what a group message means, streaming, typing, pace, retries, order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
+from palaver.core.dataclass import dataclass
 from palaver.delivery.model import Capabilities, LinkingPrompt
 from palaver.sessions.delivery import Address, Button as Button, DeliveryKind  # noqa: PLC0414  (adapters import it from here)
 

@@ -13,10 +13,11 @@ in a new conversation. So their first message there carries it, as a quote.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import ChatKind, ReachableChat

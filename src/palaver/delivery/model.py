@@ -16,12 +16,13 @@ The states of an account:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from palaver.core.columns import TRANSLATABLE
+from palaver.core.dataclass import dataclass
 from palaver.core.texts import say
 
 if TYPE_CHECKING:

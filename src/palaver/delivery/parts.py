@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver.commands.reply_text import escape_markdown
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import (
     ChatMovedAway,
     DeliveryError,

@@ -10,10 +10,11 @@ released it. So an edit of a process that was paused cannot replace the answer, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.columns import Columns
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.ids import SessionId, TurnId
 from palaver.core.text import make_storable

@@ -10,11 +10,12 @@ reachable, because every person there could make the agent send something.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.background import is_owner_dead
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource, decode_source
 from palaver.core.texts import say

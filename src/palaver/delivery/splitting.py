@@ -9,10 +9,11 @@ longer than a message, and then never within what people see as one character. T
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from palaver.core.dataclass import dataclass
 from palaver.core.text import find_cut
 from palaver.delivery.model import Capabilities, LengthUnit, measure_length
 

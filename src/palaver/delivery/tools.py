@@ -5,11 +5,11 @@ The caller passes what decides where that is; this module never widens it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from palaver.agent.tool_arguments import DATA_NOTICE, define_tool, text_argument
 from palaver.agent.toolsets import MESSAGING_TOOLSET
+from palaver.core.dataclass import dataclass
 from palaver.sessions.context import quote_chat_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from palaver.agent.base import (
@@ -31,6 +31,7 @@ from palaver.agent.base import (
 )
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.config.budget_rules import FREE
+from palaver.core.dataclass import dataclass
 from palaver.drivers.single_model import SingleModelAgent, make_free_usage
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS
 from palaver.memory.model import MAX_AGENT_MEMORY_CHARS

@@ -14,7 +14,7 @@ import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +32,7 @@ from palaver.agent.base import (
     extract_text,
 )
 from palaver.config.budget_rules import FREE
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ContextOverflow
 from palaver.core.texts import say
 from palaver.drivers.single_model import SingleModelAgent, make_free_usage

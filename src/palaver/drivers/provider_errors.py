@@ -6,7 +6,7 @@ error hold the provider's own message as `detail`, for people who want to know m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -25,6 +25,7 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
 from palaver.core.texts import Text, say, say_count
 from palaver.drivers.providers import (

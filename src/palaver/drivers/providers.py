@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from ipaddress import ip_address
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from palaver.config.agent_rules import Provider
 from palaver.config.budget_rules import FREE, TokenPrice
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import say
 

@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.direct import model_request_stream
@@ -64,6 +63,7 @@ from palaver.agent.base import (
     extract_text,
     make_fallback_notice,
 )
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.tasks import cancel_tasks
 from palaver.core.text import make_storable

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Self
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import LeaseLost
 from palaver.core.texts import edit_text
 from palaver.delivery.model import Capabilities, LinkingPrompt

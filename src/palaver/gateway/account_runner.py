@@ -11,11 +11,12 @@ import contextlib
 import logging
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from palaver.core.background import create_lease_owner, is_owner_dead
 from palaver.core.clock import Clock, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Write
 from palaver.core.errors import AccountRefused, ConnectionLost, LeaseLost, PalaverError, StoreError
 from palaver.core.tasks import wait_for_event

@@ -14,11 +14,11 @@ import contextlib
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.profiles import check_model_choice
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import InvalidInput, StoreClosed
 from palaver.core.source import ChatType, Platform, SessionSource

@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import LeaseLost
 from palaver.core.tasks import cancel_tasks, wait_for_event
 from palaver.inbox.registry import REGISTRY

@@ -10,12 +10,12 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import AgentError, InvalidInput, LimitReached, PalaverError, SpeechUnavailable, StoreError
 from palaver.core.tasks import BackgroundTasks

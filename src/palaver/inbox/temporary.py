@@ -16,7 +16,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -30,6 +30,7 @@ from palaver.agent.profiles import TurnChoices, check_model_choice
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import (
     CommandUnavailable,

@@ -6,13 +6,14 @@ there or was sent there. An update about something that is not stored is ignored
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.accounts import access, sender_merge
 from palaver.accounts.commands import LINK, link_account
 from palaver.commands.runner import CommandRejected, CommandRunner
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import NotAllowed, NothingToDo, PalaverError, SessionNotFound
 from palaver.core.ids import SessionId
 from palaver.core.text import strip_markdown

@@ -6,10 +6,10 @@ they cannot break out of, and ids of chats are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NothingToDo
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.model import SILENT_ANSWER, Job, JobRun, JobRunKind

@@ -5,11 +5,12 @@ Where other people read the answers, only the jobs that were made in that chat e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.agent.toolsets import is_personal_lane_in_group
 from palaver.core.clock import Clock, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.operation import TransactionRunner

@@ -7,10 +7,10 @@ month) and `MON#1` (its first Monday). If both days are set and neither starts w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import Text, join_texts, name_text, say, say_count
 

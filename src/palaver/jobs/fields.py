@@ -7,13 +7,13 @@ changing the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent import profiles, toolsets
 from palaver.agent.profiles import check_model_choice
 from palaver.agent.toolsets import HISTORY_TOOLSET, MEMORY_TOOLSET
 from palaver.core.clock import check_timezone, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import check_count
 from palaver.core.source import ChatType, Platform, SessionSource

@@ -13,12 +13,13 @@ reached each target (its deliveries, and `target_errors` for targets that nothin
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - the columns of jobs and runs derive from their types
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import datetime  # noqa: TC003
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from palaver.core.columns import TRANSLATABLE
+from palaver.core.dataclass import dataclass
 from palaver.core.ids import JobId, JobRunId, PersonId, SessionId  # noqa: TC001
 from palaver.core.source import SessionSource  # noqa: TC001
 from palaver.core.texts import say

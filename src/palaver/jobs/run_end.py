@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.commands.reply_text import escape_markdown
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.source import ChatType
 from palaver.core.texts import edit_text, join_texts, say

@@ -7,11 +7,12 @@ ends with its turn (`jobs/run_end.py`), in the same transaction.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row, update_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import JobRunning
 from palaver.core.ids import new_job_run_id

@@ -11,7 +11,6 @@ Always true: `read_schedule(format_schedule(schedule))` is that schedule again.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from palaver.core.clock import check_timezone
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.text import shorten
 from palaver.core.texts import Text, say, say_count

@@ -7,12 +7,12 @@ reading never does. A job of another person looks exactly like one that does not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros_or_none, to_micros
 from palaver.core.columns import Columns, insert_row, update_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, fetch_number, fetch_value
 from palaver.core.errors import JobNameTaken, JobNotFound, LimitReached
 from palaver.core.ids import PersonId, new_job_id

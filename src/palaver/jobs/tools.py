@@ -5,7 +5,7 @@ Making and changing a job are proposals: nothing runs before the person has conf
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.base import Tool
@@ -19,6 +19,7 @@ from palaver.agent.tool_arguments import (
     translate_errors,
 )
 from palaver.agent.toolsets import SCHEDULE_TOOLSET
+from palaver.core.dataclass import dataclass
 from palaver.jobs.model import (
     JOB_FIELDS,
     FieldDeclaration,

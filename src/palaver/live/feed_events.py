@@ -11,9 +11,10 @@ Always true: each piece of an answer is new for the reader once, whether the dra
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.dataclass import dataclass
 from palaver.sessions.draft import Draft, Piece, PieceKind, build_turn_messages
 
 if TYPE_CHECKING:

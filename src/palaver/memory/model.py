@@ -11,11 +11,11 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003 - the columns derive from it
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import MemoryId, PersonId, SessionId  # noqa: TC001
 from palaver.core.text import make_storable

@@ -6,12 +6,12 @@ from jobs and webhooks, or in a person's own lane in a group, where other people
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent import toolsets
 from palaver.agent.tool_arguments import DATA_NOTICE, quote_data
 from palaver.agent.toolsets import MEMORY_TOOLSET
+from palaver.core.dataclass import dataclass
 from palaver.memory import learning_table as memory_turns, table as memories
 from palaver.memory.tools import format_memory
 from palaver.people import table as people

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns, insert_row, update_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import DuplicateMemory, InvalidInput, LimitReached, NotFound
 from palaver.core.ids import MemoryId, PersonId, SessionId, new_memory_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from palaver.agent.base import Tool, ToolFailed
@@ -15,6 +14,7 @@ from palaver.agent.tool_arguments import (
     texts_argument,
 )
 from palaver.agent.toolsets import MEMORY_TOOLSET
+from palaver.core.dataclass import dataclass
 from palaver.memory.model import MAX_AGENT_MEMORY_CHARS, MAX_MEMORY_CHARS, Memory, MemoryConflict
 
 if TYPE_CHECKING:

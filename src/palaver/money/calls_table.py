@@ -7,7 +7,7 @@ holds in its windows; a call whose row is gone or has its usage changes nothing 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import is_owner_dead
 from palaver.core.columns import Columns, insert_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, build_placeholders
 from palaver.money import windows_table as budget_windows
 from palaver.money.table import WindowTotals

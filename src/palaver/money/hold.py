@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from palaver.config.budget_rules import (
     UnitAmounts,
     WindowState,
 )
+from palaver.core.dataclass import dataclass
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ would tell what others have spent. Owners see everything.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.config.budget_rules import (
@@ -22,6 +21,7 @@ from palaver.config.budget_rules import (
     get_window_bounds,
 )
 from palaver.core.clock import Clock, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotFound, OwnerRequired
 from palaver.core.operation import Operations, Page, R, read_operation, write_operation
 from palaver.core.texts import say

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -23,6 +22,7 @@ from palaver.config.budget_rules import (
     parse_amount,
 )
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import BudgetExceeded, InvalidInput
 from palaver.core.source import ChatType
 from palaver.core.texts import Text, join_texts, say, say_count

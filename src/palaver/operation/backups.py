@@ -21,7 +21,7 @@ import stat
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,7 @@ from palaver import __version__, config
 from palaver.config import settings_key
 from palaver.core.background import NamedLease
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.sqlite_backup import (
     CopyFacts,
     check_copy,

@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import NotAllowed, NotFound
 from palaver.core.ids import PersonId

@@ -15,10 +15,10 @@ import re
 import socket
 import sys
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.logs import RECENT_RECORDS, LogRecord, RecentRecords

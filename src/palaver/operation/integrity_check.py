@@ -7,11 +7,12 @@ check of a SQLite file, which reads it whole on a connection of its own.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines import migrate
 from palaver.core.engines.base import Engine, Read, Write
 from palaver.core.engines.integrity import describe_missing_names, find_file_problems, list_expected_names

@@ -7,10 +7,10 @@ large store needs little memory and never keeps one state of the database for lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from palaver.core.columns import update_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, fetch_value, list_columns
 from palaver.sessions import log_table as events
 from palaver.sessions.usage import TOKEN_COUNTERS

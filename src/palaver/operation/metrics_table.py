@@ -5,10 +5,10 @@ All of it is read through indexes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.sessions.usage import TOKEN_COUNTERS
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import SystemClock, to_micros
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Write
 from palaver.core.engines.open import open_engine
 from palaver.core.engines.sqlite_backup import check_copy, fold_log

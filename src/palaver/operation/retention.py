@@ -11,12 +11,13 @@ import asyncio
 import logging
 import re
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, StoreBusy
 from palaver.jobs.table import ALL_PIECES

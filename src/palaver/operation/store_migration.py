@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines import table_copy
 from palaver.core.engines.base import Engine, Read, Row, Transaction, Upgrade, Write
 from palaver.core.engines.open import get_database_path, open_engine

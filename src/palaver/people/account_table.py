@@ -8,11 +8,11 @@ as digests.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from palaver.core.columns import Columns, insert_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import NameTaken, NotFound
 from palaver.core.source import Platform

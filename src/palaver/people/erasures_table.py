@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros_or_none
 from palaver.core.columns import insert_row, update_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, fetch_value
 from palaver.core.errors import InvalidInput
 from palaver.core.old_rows import declare_old_rows

@@ -12,11 +12,11 @@ import hashlib
 import ipaddress
 import re
 import secrets
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import (
     ConfigError,
     InvalidInput,

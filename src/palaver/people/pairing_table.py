@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.columns import Columns, insert_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.source import Platform, SessionSource, encode_source
 from palaver.core.text import make_storable

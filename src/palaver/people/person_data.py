@@ -10,9 +10,11 @@ Always true: every column that names a person is declared (a test compares the d
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from palaver.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

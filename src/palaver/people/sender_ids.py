@@ -7,10 +7,11 @@ folds those of one source. `accounts/sender_merge.py` folds those that came in d
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
 
 if TYPE_CHECKING:

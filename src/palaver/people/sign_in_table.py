@@ -6,11 +6,11 @@ is counted before it is made, so a hundred attempts at the same moment count as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.columns import Columns, insert_row
+from palaver.core.dataclass import dataclass
 from palaver.people.model import CHALLENGE_LIFETIME, KNOWN_DEVICE_LIFETIME, Passkey, Person, RateLimit, normalize_name
 from palaver.people.person_data import STAYS_WITH_ACCOUNT, EraseAt, PersonColumn
 from palaver.people.table import PERSON_COLUMNS, read_person

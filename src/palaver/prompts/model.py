@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import datetime  # noqa: TC003 - read at run time: the columns derive from it
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.ids import SavedPromptId  # noqa: TC001
 from palaver.core.titles import clean_long_text, clean_title
 from palaver.core.wire import Doc, FormFieldJson, Time, TypedDict

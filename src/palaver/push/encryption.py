@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from typing import Final
 
 from cryptography.hazmat.primitives import hashes
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.push.model import AUTH_SECRET_BYTES, PUBLIC_KEY_BYTES, PushSubscription, decode_base64url, encode_base64url
 

@@ -6,9 +6,10 @@ import binascii
 import re
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConfigError, InvalidInput
 from palaver.core.files import create_secret_file
 

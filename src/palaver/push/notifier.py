@@ -19,7 +19,6 @@ import json
 import logging
 import secrets
 from collections import Counter
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -27,6 +26,7 @@ from urllib.parse import urlsplit
 from palaver.core.background import PollLoop
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import ConnectionLost, InvalidInput, PushFailed, SessionNotFound, TooManyAttempts
 from palaver.core.http_url import is_http_url

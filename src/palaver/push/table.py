@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from palaver.core.columns import Columns, insert_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value
 from palaver.core.errors import NotSignedIn
 from palaver.people import account_table as accounts

@@ -13,11 +13,12 @@ from __future__ import annotations
 import hmac
 import re
 import unicodedata
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import format_optional_time
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConfigError
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, ChatType, Platform, SessionSource
 from palaver.sessions.gateway_config import GatewayConfig, HomeChannel

@@ -10,9 +10,9 @@ Always true: a reader sees a session whole or not at all. Its usage stays, and d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Transaction, build_placeholders, fetch_value
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConfigError
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import say

@@ -10,10 +10,10 @@ Only the newest are kept, and none for long. They belong to the chat, not to a s
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Conflict, Transaction, fetch_value
 from palaver.core.old_rows import declare_old_rows
 from palaver.core.text import make_storable, shorten

@@ -11,12 +11,13 @@ background work is never reset; and a conversation that is due for a reset stays
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConfigError
 from palaver.core.texts import Text, say, say_count
 

@@ -6,9 +6,11 @@ It is stored with the message, so that people, exports and the agent itself know
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final, Self
+
+from palaver.core.dataclass import dataclass
 
 SENT_BY_KEY: Final = "sent_by"  # in the message
 

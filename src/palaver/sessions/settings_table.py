@@ -6,10 +6,10 @@ Every change is recorded in the session's log with the previous value, so that p
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from palaver.core.columns import Columns, update_row
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import SessionNotFound
 from palaver.sessions import log_table as events

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotFound, NothingToDo
 from palaver.core.text import make_storable
 from palaver.core.texts import say

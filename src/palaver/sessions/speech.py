@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime  # noqa: TC003 - the columns of files derive from their types
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, LimitReached, NotFound
 from palaver.core.ids import PersonId  # noqa: TC001
 from palaver.core.text import is_storable, make_storable, strip_markdown

@@ -15,10 +15,10 @@ Always true: `parse_target(format_target(address))` is that address again, whate
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import unquote
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, InvalidSource
 from palaver.core.source import Platform
 from palaver.core.texts import say

@@ -12,11 +12,11 @@ the text in the reader's language; everyone else shows the text as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.core.texts import Text, say, say_count
 
 if TYPE_CHECKING:

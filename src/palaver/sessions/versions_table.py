@@ -19,9 +19,10 @@ with the compaction and the redo that it had when it was left; no compaction eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value
 from palaver.core.errors import InvalidInput, NothingToDo, NothingToRestore
 from palaver.core.text import make_storable

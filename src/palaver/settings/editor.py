@@ -7,7 +7,7 @@ made meanwhile is never overwritten unseen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.config.layers import SettingProblem, flatten
@@ -31,6 +31,7 @@ from palaver.config.settings_key import (
 from palaver.config.validation import format_value
 from palaver.core.clock import Clock, to_micros
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import (
     ChangeNotFound,

@@ -9,9 +9,9 @@ import base64
 import binascii
 import json
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import PalaverError
 from palaver.core.texts import say
 

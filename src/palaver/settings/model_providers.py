@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.base import AgentRequest, collect_answer
 from palaver.config.agent_rules import AgentProfile, Provider
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ConfigError, InvalidInput, PalaverError
 from palaver.core.http_url import is_http_url
 from palaver.core.logs import hide_in_logs

@@ -6,7 +6,6 @@ last characters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from palaver.config.layers import SettingProblem, flatten, get_value, make_exposure_problem
@@ -21,6 +20,7 @@ from palaver.config.setting_templates import (
 )
 from palaver.config.settings import SettingSource
 from palaver.core.clock import from_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.wire import build_json
 from palaver.settings.encryption import is_encrypted, read_hint
 from palaver.settings.wire import SettingJson

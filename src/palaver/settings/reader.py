@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.config.layers import CombinedSettings, SettingProblem, combine_settings
 from palaver.config.schema import ConfigFile
 from palaver.config.setting_templates import SettingPath, parse_key
 from palaver.config.settings_key import KeyRing, load_key_ring
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Engine, Read
 from palaver.core.errors import ConfigError, InvalidInput
 from palaver.core.recent_entries import RecentEntries

@@ -6,12 +6,12 @@ import asyncio
 import traceback
 from abc import ABC, abstractmethod
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AccountRefused, DeliveryError, LeaseLost, SendRetryable
 from palaver.delivery.adapter import AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.testing.account_link import MemoryInbox, MemoryLink

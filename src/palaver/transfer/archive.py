@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import escape
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from palaver.core.clock import Clock, compute_pause
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput, NotFound, PalaverError, SessionNotFound, TooManyAttempts
 from palaver.core.files import write_pieces_atomically

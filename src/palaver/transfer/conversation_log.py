@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidMessage
 from palaver.core.text import make_json_storable, make_storable
 from palaver.core.titles import make_words_title

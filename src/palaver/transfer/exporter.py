@@ -7,10 +7,10 @@ that a running server is not held up; what is changed during an export may be in
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from palaver.core.clock import from_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Engine, Read, Row, Transaction, build_placeholders
 from palaver.core.ids import PersonId
 from palaver.jobs import table as jobs

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Engine, Read, Transaction
 from palaver.core.errors import PalaverError
 from palaver.delivery.model import Capabilities

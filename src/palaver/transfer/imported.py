@@ -9,9 +9,9 @@ Nothing here holds a whole conversation in memory: `open_entries` reads the mess
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 
 if TYPE_CHECKING:

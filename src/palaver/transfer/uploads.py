@@ -17,12 +17,13 @@ import re
 import secrets
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import LimitReached, NotFound, StoreFull, StoreUnavailable
 from palaver.core.files import check_room, write_file_atomically
 from palaver.sessions.speech import clean_file_name

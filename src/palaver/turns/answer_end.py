@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AgentError, InvalidInput, NothingToDo, PalaverError, StoreError
 from palaver.core.texts import say
 from palaver.sessions.turn import FailureCode, InterruptReason, TurnState

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import AgentRequest, UsageReport, collect_answer
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import PalaverError
 from palaver.core.tasks import cancel_tasks

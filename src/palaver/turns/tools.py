@@ -13,7 +13,7 @@ agent can send only to that conversation's own chat and to home channels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent import history_tools as history, toolsets
@@ -29,6 +29,7 @@ from palaver.agent.toolsets import (
     is_personal_lane_in_group,
 )
 from palaver.core.clock import Clock, from_micros, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Engine, Read, Transaction, Write
 from palaver.core.errors import InvalidInput, LimitReached, NothingToDo
 from palaver.core.recent_entries import RecentEntries

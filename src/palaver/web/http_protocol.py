@@ -17,7 +17,6 @@ from __future__ import annotations
 import resource
 import time
 from collections import defaultdict
-from dataclasses import dataclass
 from email.utils import formatdate
 from enum import Enum, auto
 from functools import lru_cache
@@ -25,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from palaver.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     import asyncio

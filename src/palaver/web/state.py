@@ -10,12 +10,13 @@ strings. A field without a value is null, never missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model
+
+from palaver.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

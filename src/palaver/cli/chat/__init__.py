@@ -7,7 +7,6 @@ script that sends one message (`-m`). This module only parses the command line a
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import click
 
 from palaver.cli.options import json_option, load_cli_settings
 from palaver.cli.output import has_escape_codes, wants_json
+from palaver.core.dataclass import dataclass
 
 
 class StartMode(Enum):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import SessionNotFound, StoreError
 from palaver.jobs.model import format_cost_per_day
 from palaver.live.feed_events import (

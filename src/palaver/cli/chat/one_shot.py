@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +15,7 @@ from palaver.cli.chat import ChatMode, ChatOptions
 from palaver.cli.chat.feed_presenter import AnswerOutput, DisplayItem, FeedPresenter, Note
 from palaver.cli.errors import AnswerFailed, AnswerStopped, MessageRejected, get_exit_code, print_error
 from palaver.cli.output import clean_line, clean_text, format_duration, has_escape_codes
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import PalaverError, StoreClosed, StoreError
 from palaver.live.feed_events import EventAppended, FeedItem, TurnChanged
 from palaver.sessions.draft import Piece, PieceKind

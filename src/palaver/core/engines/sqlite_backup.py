@@ -21,13 +21,13 @@ import shutil
 import tempfile
 import time
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import apsw
 
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines import migrate
 from palaver.core.engines.integrity import (
     check_before_use,

@@ -24,9 +24,9 @@ import signal
 import struct
 import sys
 import time
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import PalaverError
 from palaver.core.fair_slots import FairSlots
 from palaver.core.files import write_file_atomically

@@ -9,9 +9,11 @@ from __future__ import annotations
 import codecs
 import html
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urljoin, urlsplit
+
+from palaver.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

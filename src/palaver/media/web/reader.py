@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.message import Message
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -14,6 +14,7 @@ import httpx2
 
 from palaver import __version__
 from palaver.config.validators import SearchProvider
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConnectionLost, InvalidInput
 from palaver.core.fair_slots import FairSlots
 from palaver.core.text import make_storable

@@ -7,12 +7,12 @@ which a page cannot know and so cannot imitate; the texts of search results are 
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from palaver.agent.base import Tool, ToolFailed
 from palaver.agent.tool_arguments import define_tool, integer_argument, quote_data, text_argument
 from palaver.agent.toolsets import WEB_TOOLSET
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConnectionLost, InvalidInput
 
 if TYPE_CHECKING:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.schema_state import get_sqlite_path
 from palaver.core.errors import ConfigError, PalaverError
 from palaver.operation.doctor import folders, machine

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import PalaverError
 from palaver.core.invocation import format_command
 from palaver.core.texts import Text, join_texts, name_text, pack_text, say, unpack_text

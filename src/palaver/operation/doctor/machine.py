@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, version
@@ -25,6 +25,7 @@ from palaver.agent.base import Agent, AgentRequest, CallMeter, Unmetered, UsageR
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.background import create_lease_owner
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Write
 from palaver.core.engines.schema_state import describe_sqlite
 from palaver.core.errors import BudgetExceeded, PalaverError

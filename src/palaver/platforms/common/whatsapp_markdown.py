@@ -9,11 +9,11 @@ a word, and never around nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.delivery.model import Capabilities, measure_length
 from palaver.delivery.splitting import split_markdown
 from palaver.platforms.common.markdown import TableLines, draw_table, name_cells, read_rows, replace_invalid_characters

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import discord
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConnectionLost, SendRejected
 from palaver.core.source import Platform
 from palaver.core.tasks import BackgroundTasks, run_together

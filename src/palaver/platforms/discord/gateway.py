@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.http import Route
 from discord.state import ConnectionState
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConnectionLost
 from palaver.platforms.common.failures import RequestError, RequestFailed
 from palaver.platforms.discord.failures import make_closed_error, make_platform_error

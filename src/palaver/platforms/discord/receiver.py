@@ -23,11 +23,12 @@ import json
 import logging
 import time
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConnectionLost
 from palaver.core.tasks import wait_for_event
 from palaver.platforms.common.failures import RequestError, RequestFailed

@@ -11,12 +11,12 @@ import binascii
 import hashlib
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from email.errors import HeaderParseError
 from email.header import decode_header
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from palaver.core.dataclass import dataclass
 from palaver.core.recent_entries import RecentEntries
 from palaver.platforms.email.imap_parsing import decode_charset
 from palaver.sessions.delivery import Address, parse_part_key

@@ -12,9 +12,9 @@ import base64
 import contextlib
 import re
 import ssl
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.core.texts import say
 from palaver.platforms.email.headers import clean_line

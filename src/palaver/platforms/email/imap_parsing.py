@@ -7,8 +7,9 @@ because a sender decides how many a mail has.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from palaver.core.dataclass import dataclass
 
 MAX_DEPTH = 60  # of lists within lists
 MAX_TOKENS = 50_000  # of a response

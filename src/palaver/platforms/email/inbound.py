@@ -6,10 +6,10 @@ own mails, automatic replies, reports that a mail was not delivered) is passed o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.email import headers
 from palaver.platforms.email.authentication import find_sender, verify_sender

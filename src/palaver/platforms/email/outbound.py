@@ -7,7 +7,6 @@ program has written it, so that other programs do not answer.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.header import Header
 from email.message import EmailMessage
@@ -15,6 +14,7 @@ from email.policy import EmailPolicy
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, TargetUnreachable
 from palaver.platforms.common.markdown import replace_invalid_characters
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, ThreadState, clean_line

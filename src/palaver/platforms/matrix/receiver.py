@@ -14,9 +14,10 @@ import logging
 import secrets
 import time
 from collections import deque
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import DeliveryError
 from palaver.core.recent_entries import RecentEntries
 from palaver.core.source import ChatType

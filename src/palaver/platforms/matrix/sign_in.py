@@ -7,9 +7,10 @@ read. The device stays the same over restarts, because its encryption keys belon
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AccountRefused
 from palaver.core.files import write_file_atomically
 from palaver.platforms.matrix.client import API, MatrixClient, RequestRefused

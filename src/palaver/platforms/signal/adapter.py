@@ -10,11 +10,11 @@ import shlex
 import shutil
 import tempfile
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AccountRefused, ConnectionLost, InvalidInput, SendRejected, SendRetryable, SendUncertain
 from palaver.core.files import get_free_bytes
 from palaver.core.source import Platform

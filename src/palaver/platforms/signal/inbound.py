@@ -14,10 +14,10 @@ import base64
 import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import SendRejected
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.common.inbound import list_items

@@ -7,10 +7,10 @@ import contextlib
 import json
 import logging
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo

@@ -8,10 +8,10 @@ them, tables are monospaced or, if they are wide, lines. Styles count in UTF-16 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.delivery.model import LengthUnit, measure_length
 from palaver.delivery.splitting import split_markdown
 from palaver.platforms.common.markdown import draw_table, name_cells, read_rows

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import (
     AccountRefused,
     ConnectionLost,

@@ -12,9 +12,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import LeaseLost, PlatformError, SendRejected, TargetUnreachable
 from palaver.core.recent_entries import RecentEntries
 from palaver.core.tasks import BackgroundTasks

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.slack.outbound import (
     Names,

@@ -13,12 +13,13 @@ import hmac
 import json
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import parse_qsl
 
 import aiohttp
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.core.tasks import cancel_tasks
 from palaver.platforms.common.inbound import parse_json_object

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import accumulate, takewhile
 from typing import Any, Final
@@ -19,6 +19,7 @@ import pyromark
 from telegramify_markdown.config import RenderConfig
 from telegramify_markdown.converter import STANDARD_OPTIONS, EventWalker
 
+from palaver.core.dataclass import dataclass
 from palaver.delivery.model import LengthUnit, measure_length
 from palaver.delivery.splitting import split_markdown
 from palaver.platforms.common.markdown import draw_table, name_cells

@@ -12,11 +12,11 @@ import logging
 import mimetypes
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.source import Platform, SessionSource
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, describe_place, list_items
 from palaver.platforms.whatsapp.client import GraphRefusal

@@ -12,11 +12,11 @@ from __future__ import annotations
 import mimetypes
 import re
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.platforms.common.inbound import MAX_LISTED_ITEMS, describe_place, list_items
 from palaver.sessions.inbound import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import AccountRefused, ConnectionLost
 from palaver.core.recent_entries import RecentEntries
 from palaver.core.texts import join_texts, say

@@ -5,10 +5,10 @@ A `ViewScope` has the rules for one principal; a `TrustedScope` is that of the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from palaver.core.clock import Clock, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import SessionBusy, SessionNotFound
 from palaver.core.operation import Operations, R
 from palaver.people import table as people

@@ -14,10 +14,10 @@ import tempfile
 import zipfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
+from palaver.core.dataclass import dataclass
 from palaver.core.files import get_room
 from palaver.transfer.imported import InvalidImport
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.transfer.imported import ImportedConversation, ImportedItem, ImportProblem, InvalidImport
 from palaver.transfer.reader_kit.export_files import (
     DamagedFile,

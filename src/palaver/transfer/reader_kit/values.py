@@ -10,11 +10,12 @@ import math
 import os
 import re
 import stat
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, tzinfo
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.text import make_json_storable, make_storable
 from palaver.core.titles import MAX_TITLE_CHARS
 from palaver.memory.model import MAX_MEMORY_CHARS

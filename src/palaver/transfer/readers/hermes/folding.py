@@ -13,11 +13,12 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from palaver.core.dataclass import dataclass
 from palaver.transfer.imported import ImportProblem
 from palaver.transfer.reader_kit.values import format_count
 from palaver.transfer.readers.hermes.records import (

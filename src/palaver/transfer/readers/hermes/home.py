@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, InvalidSource
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
 from palaver.core.source import ChatType, Platform, SessionSource

@@ -7,12 +7,13 @@ import math
 import re
 from array import array
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus, TurnUsage
 from palaver.transfer.imported import ImportProblem

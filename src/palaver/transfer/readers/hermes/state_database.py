@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidSource
 from palaver.core.foreign_sqlite import InvalidForeignDatabase, open_foreign_database
 from palaver.core.source import ChatType, Platform, SessionSource

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.files import iterate_lines
 from palaver.transfer.imported import ImportProblem
 from palaver.transfer.reader_kit.export_files import MAX_ITEM_BYTES, UnreadableItem, parse_json

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.foreign_sqlite import ForeignDatabase, InvalidForeignDatabase, open_foreign_database
 from palaver.core.source import ChatType, Platform
 from palaver.transfer.imported import ImportedConversation, ImportedItem, ImportProblem, InvalidImport

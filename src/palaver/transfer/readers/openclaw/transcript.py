@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from palaver.core.dataclass import dataclass
 from palaver.core.files import iterate_lines
 from palaver.sessions.message import Author, Message
 from palaver.sessions.usage import TurnUsage
