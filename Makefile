@@ -120,7 +120,7 @@ check: .venv/.dev $(PAGE) ## Check format, lint, types and layers
 	$(BIN)/lint-imports
 	$(NPM) run --silent check
 
-bench: .venv/.dev ## Run the benchmarks with Palaver's peers (BENCH=--full for everything)
+bench: .venv/.dev ## Check every performance target (BENCH=--full also measures Palaver's peers)
 	$(BIN)/python -m benchmarks $(BENCH)
 
 screenshots: .venv/.dev .venv/.browser $(PAGE) ## Retake the screenshots in docs/images

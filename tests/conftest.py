@@ -28,6 +28,7 @@ from support.warm_process import WarmLauncher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
+    from palaver.agent.base import Agent
     from palaver.sessions.context import Redactor
     from scenarios.gateway_harness import GatewayLauncher
     from support.gateway import StartGateway
@@ -279,7 +280,7 @@ async def start_gateway(store_url: str) -> AsyncIterator[StartGateway]:
     async with AsyncExitStack() as stack:
 
         async def start(
-            agent: ScriptedAgent | None = None,
+            agent: Agent | None = None,
             *,
             loopback: LoopbackAdapter | None = None,
             config: Any = None,

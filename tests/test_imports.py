@@ -11,7 +11,7 @@ import palaver
 # Each module is imported in a process of its own, which starts with the packages of others and nothing of ours.
 IMPORT_EACH = """
 import importlib, os, sys
-import apsw, click, fastapi, httpx2, psycopg, pydantic, structlog, uvicorn
+import apsw, click, fastapi, httpx2, psycopg, pydantic, uvicorn
 failed = 0
 for name in sys.argv[1:]:
     if (child := os.fork()) == 0:

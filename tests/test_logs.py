@@ -9,7 +9,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 
 from palaver.core import logs
 from palaver.core.logs import REMOVED, configure_logging, remove_secrets
@@ -36,7 +35,6 @@ def restore_logging() -> Iterator[None]:
     for name, level_before in levels.items():
         logging.getLogger(name).setLevel(level_before)
     logging.captureWarnings(False)
-    structlog.reset_defaults()
 
 
 def parse_lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -66,7 +64,7 @@ SECRETS_IN_TEXT = {
 
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS_IN_TEXT.items())
-@pytest.mark.parametrize("logged_as", ["message", "argument", "field", "structlog", "exception"])
+@pytest.mark.parametrize("logged_as", ["message", "argument", "field", "exception"])
 def test_no_secret_reaches_the_output(restore_logging: None, text: str, secret: str, logged_as: str) -> None:
     stream = io.StringIO()
     configure_logging(stream)
@@ -78,8 +76,6 @@ def test_no_secret_reaches_the_output(restore_logging: None, text: str, secret: 
             log.warning("value: %s", text)
         case "field":
             log.warning("event", extra={"field": {"inner": [text]}})
-        case "structlog":
-            structlog.stdlib.get_logger("palaver.test").warning("event", field=text)
         case _:
             try:
                 raise ValueError(text)
@@ -119,7 +115,7 @@ def test_without_a_terminal_every_line_is_json(restore_logging: None) -> None:
     stream = io.StringIO()
     configure_logging(stream)
     logging.getLogger("palaver.turns").info("turn %s was released", "t_1", extra={"session": "s"})
-    structlog.stdlib.get_logger("palaver.web").warning("web.failed", code="store_busy")
+    logging.getLogger("palaver.web").warning("web.failed", extra={"code": "store_busy"})
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn("this is deprecated", stacklevel=1)
@@ -155,6 +151,19 @@ def test_at_a_terminal_lines_are_formatted_for_people(restore_logging: None) -> 
     assert "was rejected" in stream.getvalue()
     assert "hunter2" not in stream.getvalue()
     assert not stream.getvalue().startswith("{")
+
+
+def test_at_a_terminal_fields_follow_the_event_and_a_traceback_is_below(restore_logging: None) -> None:
+    stream = Terminal()
+    configure_logging(stream)
+    try:
+        raise RuntimeError("broken")
+    except RuntimeError:
+        logging.getLogger("palaver.web").exception("failed", extra={"place": "Lisbon", "name_of": "a\x1b[2J b"})
+    first, *others = stream.getvalue().splitlines()
+    assert first.endswith("failed\x1b[0m [palaver.web] place=Lisbon name_of='a\\x1b[2J b'")
+    assert others[0] == "Traceback (most recent call last):"
+    assert others[-1] == "RuntimeError: broken"
 
 
 # ---- repeated lines --------------------------------------------------------------------------------------
@@ -194,7 +203,7 @@ def test_warnings_with_different_fields_are_all_written_up_to_a_limit(fake_time:
     configure_logging(stream)
     for number in range(1000):
         logging.getLogger("palaver").warning("delivery_uncertain", extra={"delivery": number})
-        structlog.get_logger("other").error("turn_failed", turn=number)
+        logging.getLogger("other").error("turn_failed", extra={"turn": number})
         logging.getLogger("third").error("failed: %s", number)
     assert len(parse_lines(stream)) == 3 * logs.MAX_LINES_PER_KIND
 

@@ -6,7 +6,6 @@ and build none themselves.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -64,6 +63,8 @@ def open_store(
 @asynccontextmanager
 async def close_store_at_end(store: SessionStore) -> AsyncIterator[None]:
     """Close the store when the block ends: the event loop waits for its threads, and they may wait for a database."""
+    import asyncio
+
     try:
         yield
     finally:
@@ -110,6 +111,8 @@ def make_editor(store: SessionStore, base: Settings) -> SettingsEditor:
 
 def make_live_settings(gateway: Gateway, base: Settings, loaded: LoadedSettings | None = None) -> LiveSettings:
     """Build what follows the settings and applies them to a gateway. The caller starts and stops it."""
+    import asyncio
+
     from palaver.settings.agent_check import choose_available_agent
     from palaver.settings.live_settings import LiveSettings
 
@@ -280,7 +283,7 @@ def make_web_state(gateway: Gateway, rules: WebRules, settings: LiveSettings) ->
         health=HealthCheck(settings.reader.base.home),
         imports=PersonalImports(
             store,
-            make_importer(store, attachments, settings.current.settings.agent),
+            lambda: make_importer(store, attachments, settings.current.settings.agent),
             ImportUploads(settings.reader.base.home / UPLOADS_FOLDER, store.clock),
             get_max_bytes=lambda: settings.current.settings.web.max_import_mb * 1_000_000,
         ),

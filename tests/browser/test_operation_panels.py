@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 from playwright.async_api import expect
 
 from browser.conftest import PHONE_VIEWPORT, open_path
@@ -45,7 +44,6 @@ def server_log() -> Iterator[None]:
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.captureWarnings(False)
-    structlog.reset_defaults()
 
 
 class ForkedHealthCheck(HealthCheck):

@@ -68,7 +68,7 @@ MODEL_MODULES = ",".join(module for module, extra in EXTRA_BY_MODULE.items() if 
         ),
         ("xllamacpp", ["status"], {"PALAVER_MODEL": "local"}, "pip install 'palaver[local]'"),
         ("fastapi", ["serve", "--port", "0"], {}, "pip install --force-reinstall palaver"),
-        ("structlog", ["serve", "--port", "0"], {}, "pip install --force-reinstall palaver"),
+        ("uvicorn", ["serve", "--port", "0"], {}, "pip install --force-reinstall palaver"),
         ("apsw", ["status"], {}, "pip install --force-reinstall palaver"),
     ],
 )

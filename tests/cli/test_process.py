@@ -24,8 +24,8 @@ HEAVY_MODULES = {"apsw", "fastapi", "prompt_toolkit", "psycopg", "pydantic", "py
 # Libraries that take megabytes and that a server needs for some people, platforms or models only.
 SELDOM_USED_MODULES = {
     *("aiohttp", "anthropic", "argon2", "cryptography", "discord", "google", "httpx2", "lxml", "markdown_it", "nh3"),
-    *("nio", "openai", "prompt_toolkit", "psycopg", "pydantic_ai", "pypdfium2", "python_calamine", "segno"),
-    *("slack_sdk", "telegram", "webauthn", "xllamacpp"),
+    *("nio", "openai", "prompt_toolkit", "psycopg", "prometheus_client", "pydantic_ai", "pypdfium2", "python_calamine"),
+    *("segno", "slack_sdk", "telegram", "webauthn", "xllamacpp"),
 }
 PRINT_MODULES_CODE = "import sys, json; json.dump(sorted(sys.modules), sys.stderr)"
 PRINT_NEW_MODULES_CODE = (
@@ -100,6 +100,16 @@ def test_version_and_help_import_no_heavy_modules() -> None:
     assert loaded & (HEAVY_MODULES | {"palaver.config", "palaver.sessions.store", "asyncio"}) == set()
 
 
+def test_version_imports_little_besides_click() -> None:
+    loaded = list_loaded_modules(["--version"])
+    assert loaded & {"pathlib", "shutil", "tempfile", "urllib.parse"} == set()
+
+
+def test_a_command_that_waits_for_nothing_needs_no_event_loop(home: Home) -> None:
+    home.add_conversation("hi")
+    assert "asyncio" not in list_loaded_modules(["--home", str(home.path), "sessions", "list"])
+
+
 def test_a_command_imports_only_its_database(home: Home) -> None:
     home.add_conversation("hi")
     home_option = ["--home", str(home.path)]
@@ -137,6 +147,7 @@ def test_a_server_loads_libraries_that_few_need_when_they_are_used(tmp_path: Pat
         errors = server.communicate()[1]
     loaded = set(json.loads(errors.splitlines()[-1]))
     assert {"fastapi", "palaver.web.app"} <= loaded
+    assert "palaver.transfer.importer" not in loaded
     assert {name.partition(".")[0] for name in loaded} & SELDOM_USED_MODULES == set()
 
 

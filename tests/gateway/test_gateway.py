@@ -10,14 +10,19 @@ import pytest
 
 from palaver import GatewayConfig, HomeChannel, Platform
 from palaver.config.agent_rules import AgentProfile, TurnRules
+from palaver.core.engines.base import Read
+from palaver.core.engines.sqlite import SqliteWriter
+from palaver.drivers.demo import DemoAgent
 from palaver.gateway.gateway import Gateway
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
+from palaver.sessions.turn import TurnState
 from palaver.testing import ScriptedAgent
-from support.gateway import wait_for_turn
+from support.gateway import ask, wait_for_turn
 
 if TYPE_CHECKING:
     from conftest import OpenStore
     from palaver.sessions.inbound import Receipt
+    from support.gateway import MakeSource, StartGateway
 
 
 class FailingAdapter(LoopbackAdapter):
@@ -74,3 +79,21 @@ async def test_an_adapter_that_fails_to_close_does_not_prevent_the_shutdown(open
     with contextlib.suppress(ConnectionError):
         await gateway.stop(1)
     assert {task.get_name() for task in asyncio.all_tasks() - before} == set()
+
+
+async def test_an_answered_message_takes_two_commits(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = await start_gateway(DemoAgent(word_delay=0))
+    await ask(gateway, dm(), "hello")  # the person and the conversation are new
+    commit, commits = SqliteWriter.commit, []
+
+    def count_and_commit(writer: SqliteWriter) -> None:
+        commits.append(writer)
+        commit(writer)
+
+    monkeypatch.setattr(SqliteWriter, "commit", count_and_commit)
+    turn = await ask(gateway, dm(), "and again")
+    assert turn.state is TurnState.DONE
+    assert len(commits) == 2, "the message with its claimed turn; the answer with its usage and the counted tokens"
+    assert gateway.store.engine.run(Read(lambda tx: tx.fetch_one("SELECT COUNT(*) FROM budget_window"))) == (4,)

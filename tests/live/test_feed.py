@@ -316,6 +316,42 @@ async def test_followers_do_not_read_while_nothing_is_stored(
                 await asyncio.sleep(0.3)  # longer than a catch-up takes
 
 
+async def test_a_turn_is_found_without_a_search_and_read_once_for_each_of_its_changes(
+    start_gateway: StartGateway,
+    dm: MakeSource,
+    monkeypatch: pytest.MonkeyPatch,
+    follower_reads: list[int],
+    store_url: str,
+) -> None:
+    if not store_url.startswith("sqlite"):
+        pytest.skip("PostgreSQL notifies of each change by itself")
+    monkeypatch.setattr(sqlite_changes, "CHECK_SECONDS", 600.0)
+    monkeypatch.setattr(feed, "CATCH_UP_SECONDS", 600.0)
+    gateway = await start_gateway()
+    entry = await gateway.store.aio.get_or_create_session(dm())
+    searches: list[bool] = []
+    find_changed_sessions = sqlite_changes.find_changed_sessions
+
+    def find(tx: Transaction, marks: Any) -> Any:
+        searches.append(True)
+        return find_changed_sessions(tx, marks)
+
+    async with keep_following(gateway, dm(), entry.session_id) as received:
+        await wait_until(lambda: follower_reads)
+        await asyncio.sleep(0.1)  # until the commits of the start are noticed
+        monkeypatch.setattr(sqlite_changes, "find_changed_sessions", find)
+        follower_reads.clear()
+        receipt = await gateway.inbox.accept(Inbound(source=dm(), content="hello"))
+        await wait_until(
+            lambda: any(
+                isinstance(item, TurnChanged) and item.turn.id == receipt.turn_id and item.turn.state.has_ended
+                for item in received
+            )
+        )
+    assert len(follower_reads) <= 3, "when it is accepted, when it starts, when it ends"
+    assert searches == []
+
+
 async def test_a_follower_gets_a_change_of_which_it_is_not_notified(
     start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch, follower_reads: list[int]
 ) -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.agent.base import CUT_OFF_NOTICE, TextDelta, UsageReport
-from palaver.config.budget_rules import BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit
+from palaver.config.budget_rules import FREE, BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit, TokenPrice
 from palaver.core.engines.base import Read, Write
 from palaver.money import table as budget_limits
 from palaver.sessions.events import EventKind
 from palaver.sessions.turn import TurnState
 from palaver.testing import ScriptedAgent
-from support.gateway import ask, make_member, send_message, wait_for_turn, wait_until
+from support.gateway import ask, get_turn, make_member, send_message, wait_for_turn, wait_until
 from support.metered_work import (
     NANO_PER_TOKEN,
     count_calls,
@@ -48,15 +48,18 @@ def start_gateway(start_gateway: StartGateway, clock: FakeClock) -> StartGateway
 class MeteredAgent:
     """Calls a model as often as there are words in the message; "hang" makes it wait after the first text."""
 
-    def __init__(self, *, can_write_titles: bool = False, is_settled: bool = True) -> None:
+    def __init__(
+        self, *, can_write_titles: bool = False, is_settled: bool = True, price: TokenPrice = NANO_PER_TOKEN
+    ) -> None:
         self.is_waiting = asyncio.Event()
         self._is_settled = is_settled
-        self.agent = ScriptedAgent(self._answer, price=NANO_PER_TOKEN, can_write_titles=can_write_titles)
+        self._price = price
+        self.agent = ScriptedAgent(self._answer, price=price, can_write_titles=can_write_titles)
 
     async def _answer(self, request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
         question = str(request.messages[-1]["content"])
         for word in question.split(" ") if request.turn_id else ["title"]:
-            held = await request.meter.hold(make_call(10, request.max_tokens or 100))
+            held = await request.meter.hold(make_call(10, request.max_tokens or 100, price=self._price))
             yield TextDelta(f"{word} ")
             try:
                 if word == "hang":
@@ -86,6 +89,35 @@ async def test_the_usage_of_a_turn_is_recorded_once_and_counted(
     assert count_calls(gateway.store) == 0
     session = gateway.store.get_or_create_session(dm()).session
     assert (session.usage.total_tokens, session.usage.cost_nanos) == (15, 15)
+
+
+@pytest.mark.parametrize("text", ["two words", "please hang"])
+async def test_the_tokens_of_free_calls_are_counted_when_their_turn_ends(
+    start_gateway: StartGateway, dm: MakeSource, text: str
+) -> None:
+    metered = MeteredAgent(price=FREE)
+    gateway = await start_gateway(metered.agent)
+    turn_id = await send_message(gateway, dm(), text)
+    if text == "please hang":
+        await metered.is_waiting.wait()
+        assert read_windows(gateway.store) == {}
+        await send_message(gateway, dm(), "/stop")
+    await wait_for_turn(gateway, turn_id)
+    tokens = 10 if text == "two words" else 9
+    assert {window[2] for window in read_windows(gateway.store).values()} == {tokens}
+    assert {scope for scope, _, _ in read_windows(gateway.store)} == {"all", "person"}
+
+
+async def test_the_tokens_of_free_calls_are_counted_although_the_turn_is_lost(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    metered = MeteredAgent(price=FREE)
+    gateway = await start_gateway(metered.agent)
+    turn_id = await send_message(gateway, dm(), "please hang")
+    await metered.is_waiting.wait()
+    await gateway.turn_worker.stop(grace_seconds=0)
+    assert (await get_turn(gateway, turn_id)).state is TurnState.QUEUED
+    assert read_windows(gateway.store)[ALL_DAY] == (0, 0, 9, 0, 0)
 
 
 async def test_a_stopped_answer_is_recorded_with_what_was_streamed(

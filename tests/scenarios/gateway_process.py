@@ -99,7 +99,7 @@ class GatewayOptions:
     learns: bool = False  # from conversations that have ended
     is_server: bool = False  # it runs jobs, too
     lease_seconds: float = 60.0  # of turns, deliveries and the account; a process that is paused longer loses them
-    pauses_in_claim: bool = False  # the process stops itself in the first transaction that claims a turn
+    pauses_in_claim: str | None = None  # it stops itself in the first claim: of a "message", or of the "loop"
     holds_answers: bool = False  # in the middle of the text or the action, until it is requested to continue
 
 
@@ -299,19 +299,22 @@ def make_members(store: SessionStore, *users: str) -> None:
 # -- one gateway ---------------------------------------------------------------------------------------------
 
 
-def _pause_in_claim() -> None:
+def _pause_in_claim(*, with_message: bool) -> None:
     postgres_connection.TIME_LIMITS["idle_in_transaction_session_timeout"] = 1000  # type: ignore[index]
-    claim_turns, is_first = turn_leases.claim_turns, True
+    name = "claim_if_next" if with_message else "claim_turns"
+    claim, is_first = getattr(turn_leases, name), True
 
-    def claim_and_pause(tx: Transaction, request: turn_leases.ClaimRequest, now: int) -> list[turn_leases.TurnLease]:
+    def claim_and_pause(*arguments: Any) -> Any:
         nonlocal is_first
-        claimed = claim_turns(tx, request, now)
+        claimed = claim(*arguments)
         if claimed and is_first:
             is_first = False
             os.kill(os.getpid(), signal.SIGSTOP)
         return claimed
 
-    turn_leases.claim_turns = claim_and_pause
+    setattr(turn_leases, name, claim_and_pause)
+    if not with_message:
+        turn_leases.claim_if_next = lambda *_: None  # the loop claims all
 
 
 class GatewayRunner:
@@ -333,8 +336,8 @@ class GatewayRunner:
         worker.LEASE_SECONDS = sender.LEASE_SECONDS = options.lease_seconds
         preview_stream.PREVIEW_DELAY_SECONDS = 0.0
         set_crash_hook(self._pass_crash_point)
-        if options.pauses_in_claim:
-            _pause_in_claim()
+        if options.pauses_in_claim is not None:
+            _pause_in_claim(with_message=options.pauses_in_claim == "message")
         stop_requested = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop_requested.set)
         reader, writer = await asyncio.open_connection(sock=self._connection)

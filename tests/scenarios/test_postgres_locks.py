@@ -141,11 +141,12 @@ def is_paused(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
 
 
+@pytest.mark.parametrize("claim", ["message", "loop"])
 async def test_a_process_that_is_paused_while_it_claims_turns_does_not_stop_the_answers_of_another(
-    gateway_launcher: GatewayLauncher, store_url: str, tmp_path: Path
+    gateway_launcher: GatewayLauncher, store_url: str, tmp_path: Path, claim: str
 ) -> None:
     platform = FakePlatform(store_url, tmp_path)
-    paused = gateway_launcher.start(platform.build_options(pauses_in_claim=True, lease_seconds=2.0))
+    paused = gateway_launcher.start(platform.build_options(pauses_in_claim=claim, lease_seconds=2.0))
     platform.add_messages("plain first", user="ada")
     platform.send_messages(paused)
     await wait_until(lambda: is_paused(paused.pid))

@@ -587,7 +587,7 @@ async def test_a_failure_in_a_batch_affects_no_other_caller(store: SessionStore,
             store._engine.arun(Read(fail)),
         ]
     results = await asyncio.wait_for(asyncio.gather(*works, return_exceptions=True), HANG_SECONDS)
-    assert all(isinstance(each, int) for each in results[0::4])
+    assert not [each for each in results[0::4] if not isinstance(each, int)]
     assert {type(each) for each in results[1::4]} == {SessionNotFound}
     assert {type(each) for each in results[2::4]} == {type(each) for each in results[3::4]} == {ZeroDivisionError}
     stored = [message["content"] for message in store.load_transcript(session_id)]

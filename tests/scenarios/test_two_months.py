@@ -1,13 +1,15 @@
-"""Two months in the life of a gateway, by a clock that the test sets: what always holds, how large the tables become.
+"""Two months with three people, and a year with a hundred, in the life of a gateway, by a clock that the test sets.
 
-Three people write in direct messages, in a group and on the page; jobs run daily, hourly, once, silently and without
-success; conversations end by their policies, are restored and compacted; budgets run out; a server cleans up every day.
-With `-s` the rows and bytes of every table are printed.
+They write in direct messages, in a group and on the page; jobs run daily, hourly, once, silently and without success;
+conversations end by their policies, are restored and compacted; budgets run out; a server cleans up every day. What
+always holds is checked, and how large everything becomes: only the tables in `GROWING_TABLES` grow with what people
+keep. With `-s` the rows and bytes of every table are printed, and for the year each month.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import random
 import sys
@@ -15,6 +17,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,8 +49,7 @@ from support.job_runs import insert_job
 from support.metered_work import NANO_PER_TOKEN, make_call, make_rules, make_usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
+    from collections.abc import AsyncGenerator, Sequence
 
     from palaver.agent.base import AgentEvent, AgentRequest
     from palaver.people.model import Person
@@ -62,6 +64,13 @@ CLOCK_CHANGE = datetime(2026, 3, 29, 1, tzinfo=UTC)
 HOURS_PER_STEP = 4
 KEEP_DAYS = 14  # of runs of jobs
 PEOPLE = ("ada", "bob", "cem")
+CROWD = (*PEOPLE, *(f"person{number}" for number in range(97)))
+CROWD_PACE = 0.08  # each of them does so much of what one of the three does
+CHECK_DAYS = 5  # between two checks of the whole database
+DAYS_OF_YEAR = 365
+DAYS_OF_MONTH = 30
+MAX_WAL_BYTES = 80 * 2**20  # above 64 MiB, SQLite shortens it again
+MAX_NEW_OBJECTS = 1000  # in the caches, from the third month to the twelfth, in which 20,000 messages are written
 GROUP = "club"
 DAY_TOKENS = 600  # that a person may use
 CONFIG = GatewayConfig(
@@ -77,6 +86,14 @@ RULES = TurnRules(
     max_queued=50,
 )
 
+# One or a few rows for each message, conversation or person that is kept. Every other table has a bound.
+GROWING_TABLES = frozenset(
+    {
+        *("session", "event", "turn", "delivery", "delivery_part", "usage", "read_mark", "lane_move"),
+        *("memory_block", "memory_turn", "project", "lane"),
+    }
+)
+LATE_TABLES = frozenset({"budget_window", "deleted_session"})  # they reach their bound only after more than a year
 INTERNAL_TABLES = ("search", "sqlite_")  # of the database itself; the rows of the search index are events
 
 _OPEN_WORK = """SELECT (SELECT COUNT(*) FROM turn WHERE state IN ('queued', 'running'))
@@ -100,6 +117,17 @@ async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
     yield UsageReport(make_usage(20, 10), held.is_recorded)
 
 
+@dataclass(frozen=True)
+class Month:
+    """What there is at the end of a month: rows of every table, and sizes."""
+
+    rows: dict[str, int]
+    database_bytes: int
+    wal_bytes: int
+    memory_mib: float
+    objects: int  # of Palaver's own classes
+
+
 @dataclass
 class Simulation:
     """The gateway, its people, and everything that was accepted."""
@@ -110,13 +138,15 @@ class Simulation:
     url: str
     people: dict[str, Person]
     days: int
+    pace: float = 1.0
     pages: dict[str, list[str]] = field(default_factory=dict)  # conversations on the page
-    accepted: list[Receipt] = field(default_factory=list)
-    checked_count: int = 0
+    accepted: list[Receipt] = field(default_factory=list)  # since the last check
+    accepted_count: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     group_message_times: list[datetime] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(SEED))
     number: int = 0
+    months: list[Month] = field(default_factory=list)
 
     @property
     def store(self) -> SessionStore:
@@ -130,6 +160,7 @@ class Simulation:
         self.outcomes[receipt.outcome.value] += 1
         if receipt.turn_id is not None:
             self.accepted.append(receipt)
+            self.accepted_count += 1
 
     async def say_on_page(self, user: str) -> None:
         person, pages = self.people[user], self.pages.setdefault(user, [])
@@ -143,6 +174,7 @@ class Simulation:
             message_id=f"p{self.number}",
         )
         self.accepted.append(await self.gateway.inbox.accept(inbound))
+        self.accepted_count += 1
 
     async def act(self) -> None:
         """Let each person do what comes to their mind in these hours."""
@@ -155,9 +187,9 @@ class Simulation:
             (0.004, self.say_too_much),
             (0.01, self.compact),
         ]
-        for user in PEOPLE:
+        for user in self.people:
             for probability, action in actions:
-                if self.chance.random() < probability:
+                if self.chance.random() < probability * self.pace:
                     await action(user)
 
     async def say_question(self, user: str) -> None:
@@ -208,7 +240,7 @@ class Simulation:
 
     def _check_answers(self) -> None:
         """Every accepted message was answered once, or its failure is visible."""
-        for receipt in self.accepted[self.checked_count :]:
+        for receipt in self.accepted:
             [(state, seq, kind, no)] = list_rows(
                 self.store, "SELECT state, input_seq, kind, session_no FROM turn WHERE id = $1", receipt.turn_id
             )
@@ -220,12 +252,12 @@ class Simulation:
             failures = [each for each, _, body in events if each == "turn_failed" and receipt.turn_id in (body or "")]
             if kind == "answer":
                 assert (len(answers), len(failures)) == ((1, 0) if state == "done" else (0, 1)), (receipt, events)
-        self.checked_count = len(self.accepted)
+        self.accepted.clear()
 
     def _check_budgets(self) -> None:
-        for scope, used, nanos in list_rows(
-            self.store, "SELECT scope, used_tokens, used_nanos FROM budget_window WHERE period = 'day'"
-        ):
+        yesterday = to_micros(self.clock.now() - timedelta(days=2))
+        windows = "SELECT scope, used_tokens, used_nanos FROM budget_window WHERE period = 'day' AND starts_at >= $1"
+        for scope, used, nanos in list_rows(self.store, windows, yesterday):
             limit = {"person": DAY_TOKENS, "job": 3000}.get(scope)
             assert limit is None or used <= limit
             assert nanos == used  # each token costs one
@@ -303,15 +335,24 @@ def measure_tables(store: SessionStore) -> dict[str, tuple[int, int]]:
     return {name: (list_rows(store, f"SELECT COUNT(*) FROM {name}")[0][0], sizes[name]) for name in names}
 
 
+def measure_month(store: SessionStore, file: Path) -> Month:
+    gc.collect()
+    memory = int(Path("/proc/self/status").read_text(encoding="ascii").partition("VmRSS:")[2].split()[0]) / 1024
+    rows = {name: rows for name, (rows, _) in measure_tables(store).items()}
+    wal = file.with_name(f"{file.name}-wal").stat().st_size
+    objects = sum(type(each).__module__.startswith("palaver.") for each in gc.get_objects())
+    return Month(rows, file.stat().st_size, wal, memory, objects)
+
+
 def compute_bounds(simulation: Simulation, rows: dict[str, int]) -> dict[str, int]:
     """Return the most rows that each table may have, by the rules of docs/reference/retention.md."""
-    store, people = simulation.store, len(PEOPLE)
+    store, people = simulation.store, len(simulation.people)
     month_ago = to_micros(simulation.clock.now() - timedelta(days=31))
     recent = list_rows(store, "SELECT COUNT(*) FROM inbound_message WHERE received_at >= $1", month_ago)[0][0]
     week_ago = simulation.clock.now() - timedelta(days=8)
     runs_per_day = 24 + 6  # of all jobs
     runs = runs_per_day * (KEEP_DAYS + 1) + rows["job"]
-    messages = len(simulation.accepted) + rows["job_run"]
+    messages = simulation.accepted_count + rows["job_run"]
     fixed = dict.fromkeys(("audience", "person", "identity", "account", "lane", "project"), 10 * people + 10)
     written = simulation.number + runs  # messages and commands
     return fixed | {
@@ -352,9 +393,9 @@ def report_tables(tables: dict[str, tuple[int, int]], bounds: dict[str, int]) ->
 # ---- the test ----------------------------------------------------------------------------------------------
 
 
-async def add_people(store: SessionStore, loopback: LoopbackAdapter) -> dict[str, Person]:
+async def add_people(store: SessionStore, loopback: LoopbackAdapter, names: Sequence[str]) -> dict[str, Person]:
     people = {}
-    for user in PEOPLE:
+    for user in names:
         source = loopback.get_source(user)
         await make_member(store, source)
         person = await store.aio.get_or_create_person(source)
@@ -373,19 +414,41 @@ def add_jobs(store: SessionStore, loopback: LoopbackAdapter) -> None:
 
 
 @pytest.mark.soak
-async def test_two_months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    simulation, tables = await simulate(START, DAYS, tmp_path, monkeypatch)
+async def test_two_months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    simulation, tables = await simulate(START, DAYS, tmp_path, monkeypatch, caplog)
     check_tables(simulation, tables)
     check_variety(simulation)
 
 
-async def test_the_days_around_a_change_of_the_clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    simulation, tables = await simulate(CLOCK_CHANGE - timedelta(days=4), 6, tmp_path, monkeypatch)
+@pytest.mark.soak
+async def test_a_year_with_a_hundred_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    simulation, tables = await simulate(
+        START, DAYS_OF_YEAR, tmp_path, monkeypatch, caplog, names=CROWD, pace=CROWD_PACE, check_days=DAYS_OF_MONTH
+    )
+    report_months(simulation.months)
+    check_tables(simulation, tables)
+    check_growth(simulation.months)
+    check_variety(simulation)
+
+
+async def test_the_days_around_a_change_of_the_clocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    simulation, tables = await simulate(CLOCK_CHANGE - timedelta(days=4), 6, tmp_path, monkeypatch, caplog)
     check_tables(simulation, tables)
 
 
 async def simulate(
-    start: datetime, days: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: datetime,
+    days: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    names: Sequence[str] = PEOPLE,
+    pace: float = 1.0,
+    check_days: int = CHECK_DAYS,
 ) -> tuple[Simulation, dict[str, tuple[int, int]]]:
     """Let the days pass, with checks of what always holds; return the tables at the end."""
     monkeypatch.setattr(cleanup, "BATCH_PAUSE_SECONDS", 0)
@@ -397,9 +460,9 @@ async def simulate(
         clean_up = Cleanup(store, Attachments(store, tmp_path / "attachments"), lambda: RULES)
         async with gateway.run():
             await gateway.memory_runner.start()
-            people = await add_people(store, loopback)
+            people = await add_people(store, loopback, names)
             add_jobs(store, loopback)
-            simulation = Simulation(gateway, clock, loopback, url, people, days)
+            simulation = Simulation(gateway, clock, loopback, url, people, days, pace)
             for step in range(days * 24 // HOURS_PER_STEP):
                 await simulation.pass_hours()
                 await simulation.act()
@@ -407,8 +470,17 @@ async def simulate(
                 simulation.check_step()
                 if step % (24 // HOURS_PER_STEP) == 0:
                     await clean_up.run_once()
-                if step % (5 * 24 // HOURS_PER_STEP) == 0:
+                if step % (check_days * 24 // HOURS_PER_STEP) == 0:
                     simulation.check_day()
+                if (step + 1) % (DAYS_OF_MONTH * 24 // HOURS_PER_STEP) == 0:
+                    await clean_up.run_once()
+                    agent.requests.clear()  # what the stand-ins remember is not the gateway's
+                    loopback.sent.clear()
+                    loopback.messages.clear()
+                    loopback.typing.clear()
+                    loopback.drafts.clear()
+                    caplog.clear()
+                    simulation.months.append(measure_month(store, Path(url.removeprefix("sqlite:///"))))
             await clean_up.run_once()
             simulation.check_day()
             return simulation, measure_tables(store)
@@ -423,6 +495,33 @@ def check_tables(simulation: Simulation, tables: dict[str, tuple[int, int]]) -> 
     too_large = {name: (rows, bounds.get(name, 0)) for name, (rows, _) in tables.items() if rows > bounds.get(name, 0)}
     assert {name: each for name, each in too_large.items() if not name.startswith(INTERNAL_TABLES)} == {}
     assert sum(size for _, size in tables.values()) < 2500 * tables["event"][0] + 2_000_000
+
+
+def check_growth(months: list[Month]) -> None:
+    """Check that nothing grows but what people keep: the second half of the year has no more of it than the first."""
+    first_half, second_half = months[1:6], months[6:]
+    grown = {}
+    for name in months[-1].rows.keys() - GROWING_TABLES - LATE_TABLES:
+        before, after = (max(month.rows.get(name, 0) for month in half) for half in (first_half, second_half))
+        if after > 1.25 * before + 10 and not name.startswith(INTERNAL_TABLES):
+            grown[name] = (before, after)
+    assert grown == {}
+    assert max(month.wal_bytes for month in months) <= MAX_WAL_BYTES
+    assert months[-1].objects - months[2].objects <= MAX_NEW_OBJECTS
+
+
+def report_months(months: list[Month]) -> None:
+    names = sorted(months[-1].rows, key=lambda name: -months[-1].rows[name])
+    lines = [f"{'rows':<24}" + "".join(f"{number:>8}" for number in range(1, len(months) + 1))]
+    lines += [
+        f"{name:<24}" + "".join(f"{month.rows.get(name, 0):>8}" for month in months)
+        for name in names
+        if months[-1].rows[name] and not name.startswith(INTERNAL_TABLES)
+    ]
+    for name, scale in (("database_bytes", 1024), ("wal_bytes", 1024), ("memory_mib", 1), ("objects", 1)):
+        label = name.replace("bytes", "KiB")
+        lines.append(f"{label:<24}" + "".join(f"{getattr(month, name) / scale:>8.0f}" for month in months))
+    sys.stdout.write("\n".join(["", *lines, ""]))
 
 
 def check_variety(simulation: Simulation) -> None:

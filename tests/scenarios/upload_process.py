@@ -65,7 +65,7 @@ async def run(url: str, folder: str, crash_at: list[object] | None) -> dict[str,
     with SessionStore.open(url) as store:
         uploads = ImportUploads(Path(folder) / "imports", SystemClock())
         importer = Importer(store, Attachments(store, Path(folder) / "attachments"))
-        imports = PersonalImports(store, importer, uploads, lambda: 10_000_000)
+        imports = PersonalImports(store, lambda: importer, uploads, lambda: 10_000_000)
         await imports.start()
         try:
             await finish_import(imports, store.get_owner().principal)

@@ -248,9 +248,9 @@ def test_a_whole_transcript_steps_over_other_versions(sqlite_store: SessionStore
 
         def run(tx: Transaction) -> int:
             assert isinstance(tx, SqliteTransaction)
-            tx._db.set_progress_handler(count, 100)
+            tx.connection.set_progress_handler(count, 100)
             message_count = len(events.load_transcript(tx, log.id))
-            tx._db.set_progress_handler(None)
+            tx.connection.set_progress_handler(None)
             return message_count
 
         assert sqlite_store.engine.run(Read(run)) == 20

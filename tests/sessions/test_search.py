@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver.core.engines.postgres_connection import PostgresTransaction
+from palaver.core.engines.sqlite import SqliteTransaction
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from palaver import SessionSource, SessionStore
+    from palaver.core.engines.base import Transaction
 
 pytestmark = pytest.mark.both_engines
 
@@ -92,3 +96,53 @@ def test_a_long_backlog_is_indexed_completely(store: SessionStore, dm: Callable[
     assert len(found) == len(set(found)) == 1201
     assert (other, 2) in found
     assert [hit.message.text for hit in store.search("word1199")] == ["word1199 common"]
+
+
+def test_the_newest_matches_are_found_however_common_a_word_is(
+    store: SessionStore, dm: Callable[..., SessionSource]
+) -> None:
+    """PostgreSQL looks for them among the newest messages, then among more, then in its word index."""
+    intervals = {"common": 2, "seldom": 50, "部署": 40}
+    texts = [
+        " ".join([f"number{number}", *(word for word, each in intervals.items() if number % each == 0)])
+        for number in range(700)
+    ]
+    texts[30] += " rare"
+    session_id = store.record_user_message(dm(), texts[0]).session_id
+    store.append_to_transcript(session_id, texts[1:690])
+    for text in texts[690:]:
+        store.record_user_message(dm(), text)
+    for _ in range(10):
+        store.undo(session_id)
+    for word in (*intervals, "rare", "nowhere"):
+        expected = [text for text in reversed(texts[:690]) if word in text.split()]
+        for limit in (1, 5, 50):
+            first = store.search(word, limit=limit)
+            assert [hit.message.text for hit in first] == expected[:limit]
+            rest = store.search(word, limit=limit, cursor=first[-1].cursor) if first else []
+            assert [hit.message.text for hit in rest] == expected[limit : 2 * limit]
+
+
+@pytest.mark.parametrize("text", ["needle", "nowhere", "部署", "部署 needle -haystack"])
+def test_a_search_is_one_statement(
+    store: SessionStore, dm: Callable[..., SessionSource], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """After the one that looks for messages that are not indexed."""
+    store.record_user_message(dm(), "needle 部署")
+    store.search(text)
+    statements: list[str] = []
+
+    def count(transaction: type[SqliteTransaction] | type[PostgresTransaction], name: str) -> None:
+        run = getattr(transaction, name)
+
+        def run_and_count(tx: Transaction, sql: str, *params: object) -> object:
+            statements.append(sql)
+            return run(tx, sql, *params)
+
+        monkeypatch.setattr(transaction, name, run_and_count)
+
+    for name in ("fetch_one", "fetch_all", "execute"):
+        count(SqliteTransaction, name)
+        count(PostgresTransaction, name)
+    store.search(text)
+    assert len([sql for sql in statements if "FROM session WHERE unindexed = 1" not in sql]) == 1

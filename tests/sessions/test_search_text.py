@@ -7,7 +7,15 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from palaver.sessions.search_text import Query, Term, build_index_text, build_snippet, parse_query, split_words
+from palaver.sessions.search_text import (
+    Query,
+    Term,
+    build_snippet,
+    list_pairs,
+    parse_query,
+    split_index_words,
+    split_words,
+)
 
 # Text with the difficult cases: accents composed and decomposed, ligatures, jamo, half-width kana, marks.
 difficult_text = st.text(
@@ -86,12 +94,29 @@ def test_ascii_text_gives_the_same_words_within_other_text(text: str) -> None:
     assert split_words(f"{text} é") == [*split_words(text), "e"]
 
 
-def test_the_index_text_is_the_words_up_to_a_limit() -> None:
-    assert build_index_text("Hello, World! 服务") == "hello world 服 务"
-    assert build_index_text("a b c d", limit=3) == "a b c"
-    assert build_index_text("") == ""
-    assert len(build_index_text("word " * 20_000).split()) == 16_000
-    assert build_index_text("字" * 20_000).count(" ") == 15_999
+def test_the_words_of_the_index_end_at_a_limit() -> None:
+    assert split_index_words("Hello, World! 服务") == ["hello", "world", "服", "务"]
+    assert split_index_words("a b c d", limit=3) == ["a", "b", "c"]
+    assert split_index_words("") == []
+    assert len(split_index_words("word " * 20_000)) == 16_000
+    assert len(split_index_words("字" * 20_000)) == 16_000
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("", []),
+        ("not a word é ü", []),
+        ("字", []),
+        ("服务器", ["服务", "务器"]),
+        ("服，务 器", ["服务", "务器"]),  # as in a phrase
+        ("deploy服务v2器", ["", "服务", "", ""]),
+        ("ไทย", ["ไท", "ทย"]),
+        ("한국 がﾊ", ["한국", "국が", "がハ"]),
+    ],
+)
+def test_characters_of_scripts_without_spaces_form_pairs(text: str, pairs: list[str]) -> None:
+    assert list_pairs(split_words(text)) == pairs
 
 
 @pytest.mark.parametrize(
@@ -116,6 +141,7 @@ def test_the_index_text_is_the_words_up_to_a_limit() -> None:
         ("--verbose", [Term(("verbose",))]),
         ("foo-bar a.b", [Term(("foo", "bar")), Term(("a", "b"))]),
         ("服务器", [Term(("服", "务", "器"))]),
+        ("服务*", [Term(("服", "务"))]),  # no longer word begins with a character
         ("deploy服务器", [Term(("deploy", "服", "务", "器"))]),
         (
             "AND OR NOT NEAR(a b) col:x",

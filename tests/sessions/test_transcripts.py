@@ -479,3 +479,20 @@ def test_many_threads_lose_nothing(store: SessionStore, dm: Source) -> None:
     for name in range(8):
         assert [text for text in stored if text.startswith(f"{name}.")] == [f"{name}.{number}" for number in range(20)]
     assert [event.seq for event in store.load_events(session_id)] == list(range(1, 162))
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_a_limit_returns_the_end_of_the_same_transcript(store: SessionStore, dm: Source, is_undone: bool) -> None:
+    session_id = store.record_user_message(dm(), "one").session_id
+    store.append_to_transcript(session_id, [{"role": "tool", "content": "2", "tool_call_id": "a"}, "three"])
+    store.rename_session(session_id, "A title")  # an entry between the messages
+    store.record_user_message(dm(), "four")
+    if is_undone:
+        store.undo(session_id)
+    transcript = store.load_transcript(session_id)
+    assert len(transcript) == (3 if is_undone else 4)
+    for limit in range(1, 6):
+        assert store.load_transcript(session_id, limit=limit) == transcript[-limit:]
+    with pytest.raises(SessionNotFound):
+        store.load_transcript("20261115_081200_1a2b3c4d", limit=3)

@@ -28,7 +28,7 @@ METHODS = ("fetch_one", "fetch_all", "execute", "execute_many")
 SQLITE_ONLY = frozenset(
     {
         *("invariants.list_schema_names", "invariants.close_open_work"),
-        *("message_table.append_message_on_lane", "message_table._append_in_steps"),
+        *("message_table._find_target", "message_table._append_in_steps"),
         *(
             "retention_table.measure_database.<locals>.<genexpr>",
             "search_table.index_batch",

@@ -16,12 +16,12 @@ from palaver.sessions.inbound import Inbound
 
 if TYPE_CHECKING:
     from palaver import SessionStore
+    from palaver.agent.base import Agent
     from palaver.config.agent_rules import AgentProfile
     from palaver.gateway.gateway import Gateway
     from palaver.platforms.loopback import LoopbackAdapter
     from palaver.sessions.context import Redactor
     from palaver.sessions.turn import Turn
-    from palaver.testing import ScriptedAgent
 
 MakeSource = Callable[..., SessionSource]
 
@@ -31,7 +31,7 @@ TIMEOUT_SECONDS = 60.0  # for anything that should happen at once, on a busy mac
 class StartGateway(Protocol):
     async def __call__(
         self,
-        agent: ScriptedAgent | None = None,
+        agent: Agent | None = None,
         *,
         loopback: LoopbackAdapter | None = None,
         config: Any = None,

@@ -104,6 +104,8 @@ def test_a_conversation_comes_in_with_its_messages_times_and_counters(
     assert (session.message_count, session.tool_call_count, session.pinned) == (5, 1, True)
     assert session.created_at == START
     assert session.active_at == session.last_message_at == session.last_human_at == START + timedelta(minutes=5)
+    bases = store.engine.run(Read(lambda tx: tx.fetch_all("SELECT last_human_at - expiry_base FROM session")))
+    assert bases == [(0,)]
     assert session.ended_at is None
     assert session.is_first_contact
     log = store.load_events(session.id)

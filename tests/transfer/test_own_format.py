@@ -78,6 +78,8 @@ def test_an_export_that_is_imported_and_exported_again_has_the_same_bytes(
     for session_id, (transcript, infos) in shown.items():
         assert (copy.load_transcript(session_id), filled.load_versions(copy, session_id)) == (transcript, infos)
         assert copy.load_transcript(session_id, limit=2) == transcript[-2:]
+    other_time = "SELECT id FROM session WHERE expiry_base <> COALESCE(last_human_at, created_at)"
+    assert copy.engine.run(Read(lambda tx: tx.fetch_all(other_time))) == []
 
 
 def test_random_stores_have_versions(store_maker: StoreMaker, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from palaver.people import table as people
 from palaver.people.model import Role
 from palaver.sessions import settings_table as session_settings, table as sessions
 from palaver.sessions.events import EventKind
-from palaver.sessions.expiry_table import START, PlaceType, find_first_activity, list_open_sessions, list_place_types
+from palaver.sessions.expiry_table import START, PlaceType, find_first_base, list_open_sessions, list_place_types
 from palaver.sessions.keys import DmScope
 from palaver.sessions.model import EndReason, StartReason
 from palaver.sessions.policy import ResetMode, ResetPolicy
@@ -284,6 +284,66 @@ async def test_without_a_policy_the_watcher_does_nothing(open_store: OpenStore, 
     await watcher.stop()
     assert list_rows(store, "SELECT * FROM named_lease") == []
     assert list_rows(store, "SELECT 1 FROM session WHERE ended_at IS NOT NULL") == []
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("is_upgraded", [False, True])
+async def test_a_session_that_was_used_meanwhile_ends_at_its_new_time(
+    open_store: OpenStore, clock: FakeClock, is_upgraded: bool
+) -> None:
+    """The watcher finds it at the time of its first message, and again an hour after the last."""
+    store = open_store(IDLE_CONFIG)
+    watcher = make_watcher(store)
+    session_id = store.record_user_message(make_dm(), "hello").session_id
+    clock.advance(minutes=50)
+    store.record_user_message(make_dm(), "and again")
+    if is_upgraded:  # an older version has stored it
+        store.engine.run(Write(lambda tx: tx.execute("UPDATE session SET expiry_base = 0")))
+    clock.advance(minutes=11)
+    assert await watcher.run_once() == expiry.MAX_WAIT_SECONDS
+    assert list_rows(store, "SELECT last_human_at - expiry_base FROM session") == [(0,)]
+    clock.advance(minutes=48, seconds=30)
+    assert await watcher.run_once() == 30
+    assert get_end(store, session_id) is None
+    clock.advance(seconds=31)
+    await watcher.run_once()
+    assert get_end(store, session_id) is EndReason.IDLE
+
+
+@pytest.mark.both_engines
+async def test_a_post_that_is_answered_after_the_watcher_has_passed_it_ends_on_time(
+    open_store: OpenStore, clock: FakeClock
+) -> None:
+    store = open_store(IDLE_CONFIG)
+    ada = add_writer(store, make_dm(), text="hello")
+    clock.advance(hours=2)
+    chat = resolve(store, ada, "telegram:ada")
+    posted = store.engine.run(Write(lambda tx: post_to_chat(tx, store.config, chat, make_post(), get_now(store))))
+    watcher = make_watcher(store)
+    clock.advance(hours=2)
+    await watcher.run_once()
+    answered = await say(make_inbox(store), make_dm(), "Thanks.")
+    assert answered.session_id == posted.session_id
+    answer(store, answered)
+    clock.advance(hours=1, seconds=1)
+    await watcher.run_once()
+    assert get_end(store, posted.session_id) is EndReason.IDLE
+
+
+@pytest.mark.both_engines
+async def test_a_session_that_was_reopened_ends_again_on_time(open_store: OpenStore, clock: FakeClock) -> None:
+    store = open_store(IDLE_CONFIG)
+    watcher = make_watcher(store)
+    message = store.record_user_message(make_dm(), "hello")
+    clock.advance(hours=2)
+    await watcher.run_once()
+    store.restore(message.session_key)
+    clock.advance(minutes=59)
+    await watcher.run_once()
+    assert get_end(store, message.session_id) is None
+    clock.advance(minutes=2)
+    await watcher.run_once()
+    assert get_end(store, message.session_id) is EndReason.IDLE
 
 
 async def test_each_chat_has_its_own_policy_and_the_page_none(open_store: OpenStore, clock: FakeClock) -> None:
@@ -640,7 +700,7 @@ async def test_the_watcher_uses_the_index(open_store: OpenStore, clock: FakeCloc
             place_type = PlaceType("telegram", "dm")
             list_place_types(tx)
             list_open_sessions(tx, place_type, START, 2**60, 100)
-            find_first_activity(tx, place_type, 0)
+            find_first_base(tx, place_type, 0)
         finally:
             del tx.fetch_all, tx.fetch_one
 
@@ -656,9 +716,9 @@ async def test_the_watcher_uses_the_index(open_store: OpenStore, clock: FakeCloc
 def _add_many_sessions(tx: Any) -> None:
     tx.execute(
         "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
-        " last_human_at, ended_at, end_reason) SELECT 's' || n, 'k' || n,"
+        " last_human_at, expiry_base, ended_at, end_reason) SELECT 's' || n, 'k' || n,"
         " CASE WHEN n % 2 = 0 THEN 'telegram' ELSE 'web' END, 'dm', '{}', (SELECT MIN(no) FROM audience), 0, n,"
-        " 'first', n, CASE WHEN n % 10 > 0 THEN n END, CASE WHEN n % 10 > 0 THEN 'idle' END"
+        " 'first', n, n, CASE WHEN n % 10 > 0 THEN n END, CASE WHEN n % 10 > 0 THEN 'idle' END"
         " FROM generate_series(1, 3000) n"
     )
     tx.execute("ANALYZE session")

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver.agent.base import AgentRequest, TextDelta, Tool, ToolCall, ToolResult, UsageReport
+from palaver.core.clock import SystemClock
 from palaver.core.engines.base import Read, Write
+from palaver.core.ids import TurnId
 from palaver.sessions import turn_leases
 from palaver.sessions.inbound import Inbound
-from palaver.sessions.turn import TurnState
+from palaver.sessions.turn import BusyPolicy, TurnState
 from palaver.sessions.usage import TurnUsage
 from palaver.testing import FakeClock, ScriptedAgent
 from palaver.turns import run, worker
@@ -74,6 +76,100 @@ async def test_one_person_cannot_occupy_all_workers(start_gateway: StartGateway,
     assert counting.max_active <= 2
 
 
+async def test_a_free_worker_claims_a_turn_with_the_message(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = await start_gateway(EndlessAgent().agent, max_running=1)
+    monkeypatch.setattr(turn_leases, "claim_turns", lambda *_: [])
+    running = await send_message(gateway, dm("ada"), "hello")
+    queued = await send_message(gateway, dm("bob"), "hello")
+    assert [(await get_turn(gateway, turn_id)).state for turn_id in (running, queued)] == [
+        TurnState.RUNNING,
+        TurnState.QUEUED,
+    ]
+    assert gateway.turn_worker.running_count == 1
+
+
+async def test_a_turn_that_waits_for_more_messages_is_not_claimed_with_its_message(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    gateway = await start_gateway(EndlessAgent().agent, clock=SystemClock(), merge_window_seconds=30)
+    assert (await get_turn(gateway, await send_message(gateway, dm(), "hello"))).state is TurnState.QUEUED
+    assert gateway.turn_worker.running_count == 0
+
+
+@pytest.mark.parametrize(
+    ("is_first", "limits"),
+    [
+        (True, {}),
+        (False, {}),  # an earlier turn of another conversation could be claimed, too
+        (True, {"max_running": 1}),
+        (True, {"max_running_per_person": 1}),
+    ],
+)
+async def test_a_turn_is_claimed_with_its_message_only_if_it_is_next_and_within_the_limits(
+    start_gateway: StartGateway, group: MakeSource, *, is_first: bool, limits: dict[str, int]
+) -> None:
+    gateway = await start_gateway()
+    await gateway.turn_worker.stop()
+    turn_ids = [await send_message(gateway, group("ada", chat=chat), "hello") for chat in ("a", "b", "c")]
+    assert all(turn_ids)
+    request = turn_leases.ClaimRequest(
+        owner="other-host/1/1/worker",
+        lease_until=2**60,
+        max_turns=1,
+        max_running=limits.get("max_running", 9),
+        max_running_per_person=limits.get("max_running_per_person", 9),
+    )
+
+    def claim(turn_id: str | None) -> bool:
+        now = 2**50
+        run = Write(lambda tx: turn_leases.claim_if_next(tx, TurnId(turn_id or ""), request, now))
+        return gateway.store.engine.run(run) is not None
+
+    assert not claim(turn_ids[2])
+    assert claim(turn_ids[0]), "nothing runs, and it is the first"
+    assert claim(turn_ids[1] if is_first else turn_ids[2]) == (is_first and not limits)
+    assert not claim(turn_ids[0]), "it runs already"
+
+
+async def test_a_second_turn_of_a_conversation_is_not_claimed_with_its_message(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    gateway, other = await start_gateway(EndlessAgent().agent), await start_gateway()
+    running = await send_message(gateway, dm(), "hello")
+    waiting = await send_message(other, dm(), "and this?", busy_policy=BusyPolicy.QUEUE)
+    assert (await get_turn(gateway, waiting)).state is TurnState.QUEUED
+    assert (await get_turn(gateway, running)).state is TurnState.RUNNING
+
+
+async def test_a_turn_runs_although_its_sender_has_gone_while_the_message_was_stored(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    is_held, may_store = threading.Event(), threading.Event()
+
+    def hold_messages(tx: Transaction) -> None:
+        tx.execute("UPDATE session SET title = title")  # a message of this conversation now waits for this transaction
+        is_held.set()
+        may_store.wait(TIMEOUT_SECONDS)
+
+    gateway = await start_gateway()
+    first = await ask(gateway, dm(), "hello")
+    engine = gateway.store.engine
+    holding = asyncio.create_task(asyncio.to_thread(engine.run, Write(hold_messages)))
+    await asyncio.to_thread(is_held.wait, TIMEOUT_SECONDS)
+    accepting = asyncio.create_task(send_message(gateway, dm(), "are you there?"))
+    await asyncio.sleep(0.05)  # it is being stored
+    accepting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await accepting
+    may_store.set()
+    await holding
+    await wait_until(lambda: len(load_texts(gateway.store, first.session_id)) == 4)
+    rows = engine.run(Read(lambda tx: tx.fetch_all("SELECT state, attempt FROM turn ORDER BY no")))
+    assert [tuple(row) for row in rows] == [("done", 1), ("done", 1)]
+
+
 async def test_a_long_queue_in_one_conversation_does_not_block_the_others(
     start_gateway: StartGateway, dm: MakeSource
 ) -> None:
@@ -121,7 +217,7 @@ async def test_a_turn_deleted_while_it_is_claimed_does_not_stop_the_worker(
         return original_claim(tx, turn_no, *rest)
 
     monkeypatch.setattr(turn_leases, "_claim", delete_and_claim)
-    await send_message(gateway, dm("ada"), "this turn is deleted")
+    await send_message(other, dm("ada"), "this turn is deleted")
     assert (await ask(gateway, dm("bob"), "hello")).state is TurnState.DONE
     assert deleted_turns
 

@@ -150,7 +150,7 @@ def test_people_who_follow_a_conversation_in_two_languages_receive_it_each_in_th
     for language in ("de", "en"):
         context = contextvars.copy_context()
         context.run(current_language.set, language)
-        encoded[language] = context.run(live._encode_item, item, frozenset(), language)[1]
+        encoded[language] = context.run(live._encode_item, item, frozenset(), language).decode()
     assert "This account is closed." in encoded["en"]
     assert "Dieses Konto ist geschlossen." in encoded["de"]
 

@@ -16,7 +16,7 @@ from palaver import Principal, Role, SessionSource, SessionStore
 from palaver.agent.base import Notice, TextDelta
 from palaver.core import background as poll_loop
 from palaver.core.errors import StoreBusy
-from palaver.live import clients as live_clients, follower as live_queries
+from palaver.live import channels, clients as live_clients, follower as live_queries
 from palaver.live.channels import FollowCursor
 from palaver.testing import ScriptedAgent
 from palaver.web.http_protocol import Timeouts
@@ -429,6 +429,27 @@ async def test_an_owner_can_stream_everyones_conversations(web: WebServer) -> No
     assert (await (await web.open_anonymous_client()).get("/api/live")).status_code == 401
 
 
+async def test_two_people_who_follow_a_conversation_share_its_events_and_nothing_of_their_own(web: WebServer) -> None:
+    owner, ada = await web.sign_in(), await web.sign_in("Ada")
+    session, private = await web.create_session(ada), await web.create_session(owner)
+    pages = [
+        LivePage(owner, (f"{private}:0", f"{session}:0"), include_all=True),
+        LivePage(ada, (f"{session}:0",)),
+    ]
+    tasks = [
+        await start_listening(
+            page, lambda page: page.is_settled("Done.") and page.sessions.get(session, {}).get("preview")
+        )
+        for page in pages
+    ]
+    await web.send_message(ada, session, "hello")
+    of_owner, of_ada = await asyncio.gather(*tasks)
+    assert of_owner.events[session] == of_ada.events[session]
+    assert (of_owner.sessions[session]["owner_name"], of_ada.sessions[session]["owner_name"]) == ("Ada", None)
+    assert private in (of_owner.last_event_id or "")
+    assert not any(private in (event.id or "") for event in of_ada.received), "a cursor names only what is followed"
+
+
 async def test_signing_out_ends_the_stream(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.05)
     ada = await web.sign_in("Ada")
@@ -459,6 +480,34 @@ async def test_fifty_pages_on_one_busy_conversation_receive_the_same(start_web: 
     assert all(page.events == pages[0].events for page in pages)
     assert all(set(page.turns.values()) == {"done"} for page in pages)
     await wait_until(lambda: web.state.live.client_count == 0)
+
+
+async def test_a_message_does_not_wait_for_the_pause_between_two_pieces_of_a_draft(
+    start_web: StartWebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "DRAFT_PAUSE_PER_CLIENT_SECONDS", 2 * TIMEOUT_SECONDS)
+    monkeypatch.setattr(channels, "MAX_DRAFT_PAUSE_SECONDS", 2 * TIMEOUT_SECONDS)
+    may_end = asyncio.Event()
+
+    async def answer(_request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        while not may_end.is_set():
+            yield TextDelta("and so on ")
+            await asyncio.sleep(0.01)
+
+    web = await start_web(ScriptedAgent(answer))
+    owner = await web.sign_in()
+    session = await web.create_session(owner)
+    page = LivePage(owner, (f"{session}:0",))
+    task = await start_listening(page, lambda page: "done" in page.turns.values())
+    for text in ("go on", "meanwhile"):
+        response = await owner.post(
+            f"/api/sessions/{session}/messages", json={"content": text, "key": text.replace(" ", "-")}
+        )
+        assert response.status_code == 202
+        await wait_until(lambda: page.drafts)
+    await wait_until(lambda: ("user", "meanwhile") in page.list_messages(session))
+    may_end.set()
+    await task
 
 
 async def test_a_client_that_stops_reading_is_disconnected_and_blocks_no_one(start_web: StartWebServer) -> None:
@@ -494,10 +543,8 @@ async def test_a_slow_client_receives_everything_it_missed_in_many_conversations
     async with web.state.live.connect(principal, follows, everything=True) as client:
         await asyncio.sleep(0.5)  # it reads nothing meanwhile, which must not disconnect it
         cursor_count = 0
-        async for item in client.stream_items():
-            cursor_count += isinstance(item, FollowCursor)
-            if cursor_count == len(follows):
-                break
+        while cursor_count < len(follows) and (items := await client.take_items()):
+            cursor_count += sum(isinstance(item, FollowCursor) for item in items)
     assert cursor_count == len(follows)
 
 

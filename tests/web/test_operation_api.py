@@ -7,7 +7,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 
 from palaver.core import logs
 from palaver.core.errors import AgentRejected
@@ -40,7 +39,6 @@ def records(monkeypatch: pytest.MonkeyPatch) -> Iterator[RecentRecords]:
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.captureWarnings(False)
-    structlog.reset_defaults()
 
 
 async def get_logs(client: httpx2.AsyncClient, **params: Any) -> dict[str, Any]:

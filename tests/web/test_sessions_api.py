@@ -13,6 +13,7 @@ from palaver import SessionSource
 from palaver.agent.base import TextDelta, Tool
 from palaver.core.engines.base import Write
 from palaver.testing import ScriptedAgent
+from palaver.web import api_route
 from support.gateway import wait_for_turn, wait_until
 
 if TYPE_CHECKING:
@@ -117,6 +118,29 @@ async def test_pages_of_the_list_have_no_gaps(web: WebServer) -> None:
         if cursor is None:
             break
     assert titles == [f"Number {number}" for number in reversed(range(7))]
+
+
+async def test_every_request_for_a_list_has_its_own_parameters(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one request leaves out has its default value, whatever other requests contain."""
+    monkeypatch.setattr(api_route, "_MAX_HANDLERS", 3)
+    owner, ada = await web.sign_in(), await web.sign_in("ada")
+    for title in ("One", "Two"):
+        await web.create_conversation(owner, "hello", title=title)
+    await owner.patch(
+        f"/api/sessions/{await web.create_conversation(owner, 'hello', title='Old')}", json={"archived": True}
+    )
+    for _ in range(2):
+        assert await list_names(owner) == ["Two", "One"]
+        assert await list_names(owner, limit=1) == ["Two"]
+        assert await list_names(owner, state="archived") == ["Old"]
+        assert await list_names(owner, title="one", state="active") == ["One"]
+        assert await list_names(owner, platform="web", limit=1, unknown="x") == ["Two"]
+        assert await list_names(owner, all=True, state="archived", limit=5) == ["Old"]
+        assert await list_names(ada) == []
+        for wrong in ("limit=0", "limit=many", "state=odd", "before=never&limit=3"):
+            refused = await owner.get(f"/api/sessions?{wrong}")
+            assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_request"), wrong
+        assert (await ada.get("/api/sessions", params={"all": True})).status_code == 403
 
 
 @pytest.mark.both_engines

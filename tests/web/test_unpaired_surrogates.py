@@ -6,13 +6,14 @@ They are replaced where text enters, so that no entrance makes a request fail no
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from palaver import SessionSource
 from palaver.agent.base import ReasoningDelta, TextDelta, ToolCall, ToolResult
-from palaver.core.text import make_json_storable, make_storable
+from palaver.core.text import encode_json, make_json_storable, make_storable
 from palaver.sessions.inbound import Inbound
 from palaver.testing import ScriptedAgent
 
@@ -49,11 +50,13 @@ def test_what_cannot_be_stored_is_replaced(text: str, clean: str) -> None:
     assert make_json_storable({text: [text, {"inner": [text, 1, None]}]}) == {
         clean: [clean, {"inner": [clean, 1, None]}]
     }
+    assert json.loads(encode_json(MappingProxyType({text: (text, [text])}))) == {clean: [clean, [clean]]}
 
 
 def test_storable_data_stays_as_it_is() -> None:
     data = {"a": ["b", {"c": 1}], "d": None}
     assert make_json_storable(data) == data
+    assert encode_json(data) == '{"a":["b",{"c":1}],"d":null}'
 
 
 async def test_every_entrance_of_the_api_replaces_unpaired_surrogates(start_web: StartWebServer) -> None:

@@ -50,6 +50,19 @@ it("asks for changed lists unless an earlier connection covers them", async () =
   send(3, ": ready\n\n");
   await vi.waitFor(() => expect(onConnection).toHaveBeenCalledTimes(3));
   stream.follow({ follow: null, all: false });
-  expect(cursors).toEqual(["", null, "", "", null]);
+  expect(cursors).toEqual(["", null, "", "", ""]);
+  stream.close();
+});
+
+it("ignores what comes on a connection for everyone's conversations after a switch to one's own", async () => {
+  const onConnection = vi.fn();
+  const stream = new LiveStream({ onItems: (items) => received.push(...items), onConnection, onRejected: vi.fn() });
+  stream.follow({ follow: null, all: true });
+  send(0, ": ready\n\n");
+  await vi.waitFor(() => expect(onConnection).toHaveBeenLastCalledWith("live"));
+  stream.follow({ follow: null, all: false });
+  send(0, 'event: session\ndata: {"id": "someone else\'s"}\n\n');
+  send(1, 'event: lists_changed\ndata: {}\n\n');
+  await vi.waitFor(() => expect(received.map((item) => item.name)).toEqual(["lists_changed"]));
   stream.close();
 });

@@ -85,7 +85,9 @@ export class LiveStream {
         this.#failures = 0;
         this.listener.onConnection("live");
       },
-      onItems: (items) => this.listener.onItems(items),
+      onItems: (items) => {
+        if (subscription.all === this.#subscription?.all) this.listener.onItems(items); // otherwise they may be of others' conversations
+      },
       onCursor: (value) => {
         if (this.#current === connection) this.#cursor = value;
       },
@@ -145,9 +147,9 @@ class StreamConnection {
     private readonly listener: ConnectionListener,
   ) {}
 
-  /** Whether it already receives all changes of lists that a subscription would. */
+  /** Whether it already receives the changes of lists that a subscription would. */
   covers(subscription: Subscription): boolean {
-    return this.#isReady && (this.subscription.all || !subscription.all);
+    return this.#isReady && this.subscription.all === subscription.all;
   }
 
   async run(): Promise<void> {

@@ -20,9 +20,9 @@ from palaver.accounts.people import People, check_can_sign_in
 from palaver.accounts.sign_in import Passwords, SignIns, Visitor
 from palaver.accounts.wire import LinkedAccountJson
 from palaver.core.clock import check_timezone
-from palaver.core.engines.base import Conflict, Engine, Read, Transaction, Write
+from palaver.core.engines.base import Conflict, Engine, Read, Transaction, Work, Write
 from palaver.core.errors import LimitReached, NotFound, SignInFailed, StoreError, WrongPassword
-from palaver.core.operation import AsyncRunner, check_count, read_operation, write_operation
+from palaver.core.operation import AsyncRunner, check_count, operation, read_operation, write_operation
 from palaver.core.text import make_storable
 from palaver.people import account_table as accounts, linked_rows, sign_in_table as passkeys, table as people
 from palaver.people.model import (
@@ -181,7 +181,7 @@ class Accounts(SignIns):
 
     async def _find(self, secret: str, find: Find, mark: Mark) -> SignedInPerson | None:
         now = self._now()
-        match = await self._engine.arun(Read(lambda tx: find(tx, hash_secret(secret), now)))
+        match = await self._engine.arun(Read(lambda tx: find(tx, hash_secret(secret), now), is_quick=True))
         if match is None:
             return None
         signed_in, is_due = match
@@ -189,10 +189,10 @@ class Accounts(SignIns):
             self._last_uses.record(mark, signed_in.credential_id, now)
         return signed_in
 
-    @read_operation
-    def is_still_signed_in(self, tx: Transaction, signed_in: SignedInPerson) -> bool:
+    @operation
+    def is_still_signed_in(self, signed_in: SignedInPerson) -> Work[bool]:
         """Return whether a sign-in or token is still valid; long-lived connections ask from time to time."""
-        return accounts.is_still_signed_in(tx, signed_in, self._now())
+        return Read(lambda tx: accounts.is_still_signed_in(tx, signed_in, self._now()), is_quick=True)
 
     # -- a person's own account ----------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from itertools import takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -100,17 +99,20 @@ def _insert_default_command(args: list[str]) -> list[str]:
 @click.version_option(__version__, prog_name="palaver")
 @click.option(
     "--home",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(file_okay=False),
     metavar="PATH",
     help="The folder with config.yaml and the database. [default: PALAVER_HOME, or ~/.palaver]",
 )
 @click.pass_context
-def program(ctx: click.Context, home: Path | None) -> None:
+def program(ctx: click.Context, home: str | None) -> None:
     """Palaver: one AI agent, wherever you chat.
 
     Without a command, Palaver starts a chat in the terminal.
     """
-    ctx.obj = home and home.expanduser()
+    if home is not None:
+        from pathlib import Path
+
+        ctx.obj = Path(home).expanduser()
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Transaction, WorkKind, Write, write_kind
 from palaver.core.errors import StoreError
-from palaver.core.tasks import cancel_tasks, wait_for_event
+from palaver.core.tasks import cancel_tasks
 
 if TYPE_CHECKING:
     import logging
@@ -77,7 +77,7 @@ class PollLoop:
         self._wake_event.clear()
 
     async def _run(self) -> None:
-        log = self._log
+        log, loop = self._log, asyncio.get_running_loop()
         write_kind.set(self._kind)  # of this task, and of those that it starts
         while not self.is_stopping:
             self._wake_event.clear()
@@ -89,7 +89,11 @@ class PollLoop:
             except Exception:  # whatever it is, the loop must go on
                 log.exception(self._failure_event)
                 wait = RETRY_SECONDS
-            await wait_for_event(self._wake_event, wait)
+            timer = loop.call_later(wait, self._wake_event.set)
+            try:
+                await self._wake_event.wait()
+            finally:
+                timer.cancel()
 
     async def stop(self, seconds: float | None = None) -> None:
         """Let the poll that runs end, for so long: what it has begun must not be forgotten."""

@@ -56,7 +56,13 @@ def from_micros_or_none(micros: int | None) -> datetime | None:
 
 def format_time(moment: datetime) -> str:
     """Format a time for JSON: in ISO 8601 and UTC, always of the same length, so that times sort as text."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)  # as nearly all are
+    return in_utc.isoformat(timespec="microseconds")
+
+
+def format_micros(micros: int) -> str:
+    """Format a stored time as `format_time` does."""
+    return (_EPOCH + timedelta(0, 0, micros)).isoformat(timespec="microseconds")
 
 
 def format_optional_time(moment: datetime | None) -> str | None:

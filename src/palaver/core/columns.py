@@ -7,8 +7,8 @@ enum as its value. So a new column is a new field of the value: selecting, readi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -16,7 +16,8 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from palaver.core import ids
-from palaver.core.clock import from_micros, to_micros
+from palaver.core.clock import format_micros, from_micros, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.source import Platform, SessionSource, decode_source, encode_source
 from palaver.core.text import encode_json, make_storable
 from palaver.core.texts import load_text, store_text
@@ -44,6 +45,51 @@ class Column:
     def is_required(self) -> bool:
         return self.default is None and not self.is_optional
 
+    @property
+    def write(self) -> Callable[[Any], Any] | None:
+        """Make JSON of what is stored; None: it is stored as JSON has it."""
+        if self.kind == "time":
+            return format_micros
+        if self.kind == "json":
+            return json.loads
+        return bool if self.decode is bool else None
+
+    def format_reader(self, source: str, used: dict[str, Any], read: Callable[[Any], Any] | None) -> str:
+        """Return the expression that reads what is stored in `source` with `read`; it uses the names in `used`."""
+        value, name = source, self.name
+        if read is not None:
+            used[f"read_{name}"] = read
+            value = f"read_{name}({source})"
+        if self.default is not None:
+            used[f"default_{name}"] = self.default
+            return f"default_{name}() if {source} is None else {value}"
+        return f"None if {source} is None else {value}" if read is not None and self.is_optional else value
+
+
+class StoredValue:
+    """Base of a frozen dataclass whose values can be a row: a field is decoded when it is read for the first time.
+
+    A page of a list has many values, of which most readers use a few fields. Such a class has no slots: a slot without
+    a value raises an error first, which costs more than to decode a field.
+    """
+
+    row: Sequence[Any]
+
+
+class _StoredField:
+    """Reads a field of the row when the value does not have it yet."""
+
+    def __init__(self, name: str, read: Callable[[Sequence[Any]], Any]) -> None:
+        self._name = name
+        self._read = read
+
+    def __get__(self, instance: StoredValue | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        value = self._read(instance.row)
+        object.__setattr__(instance, self._name, value)
+        return value
+
 
 class Columns(Generic[T]):
     """The columns that hold a dataclass, in the order of its fields."""
@@ -65,37 +111,47 @@ class Columns(Generic[T]):
     def __len__(self) -> int:
         return len(self.columns)
 
-    def format_select(self, alias: str = "") -> str:
+    def format_select(self, alias: str = "", **expressions: str) -> str:
         """Return the columns as a statement selects them, of the table with this alias."""
         prefix = f"{alias}." if alias else ""
-        derived = self._expressions
+        derived = self._expressions | expressions
         names = [column.name for column in self.columns]
         return ", ".join(f"{derived[name]} AS {name}" if name in derived else prefix + name for name in names)
 
     def decode(self, row: Sequence[Any], **others: Any) -> T:
         """Return the value of a row that begins with these columns."""
-        return self._decode_columns(*row[: len(self.columns)], **others)
+        return self._decode_columns(*row, **others)
 
     @cached_property
     def _decode_columns(self) -> Callable[..., T]:
         """Make the value that columns hold: `lambda id, at: make(id=id, at=read_at(at))`, compiled for speed."""
         used: dict[str, Any] = {"make": self._value_class}
-        arguments = []
-        for column in self.columns:
-            value = name = column.name
-            if column.decode is not None:
-                used[f"read_{name}"] = column.decode
-                value = f"read_{name}({name})"
-            if column.default is not None:
-                used[f"default_{name}"] = column.default
-                value = f"default_{name}() if {name} is None else {value}"
-            elif column.decode is not None and column.is_optional:
-                value = f"None if {name} is None else {value}"
-            arguments.append(f"{name}={value}")
-        names = ", ".join(column.name for column in self.columns)
-        source = f"lambda {names}, **others: make({', '.join(arguments)}, **others)"
-        compiled: Callable[..., T] = eval(source, used)  # noqa: S307  (the names of the fields of a class)
-        return compiled
+        arguments = [f"{each.name}={each.format_reader(each.name, used, each.decode)}" for each in self.columns]
+        return _compile(self.columns, f"*_, **others: make({', '.join(arguments)}, **others)", used)
+
+    def compile_reader(
+        self, *, first: int = 0, **others: Callable[[Sequence[Any]], Any]
+    ) -> Callable[[Sequence[Any]], T]:
+        """Return what makes a `StoredValue` of a row that has these columns, after `first` others.
+
+        `others` read its other fields. A class has one such function.
+        """
+        used: dict[str, Any] = {}
+        sources = [
+            f"{each.name!r}: lambda row: {each.format_reader(f'row[{number}]', used, each.decode)}"
+            for number, each in enumerate(self.columns, first)
+        ]
+        readers = eval(f"{{{', '.join(sources)}}}", used) | others  # noqa: S307  (the names of the fields of a class)
+        for name, read_field in readers.items():
+            setattr(self._value_class, name, _StoredField(name, read_field))
+        make, set_field, value_class = object.__new__, object.__setattr__, self._value_class
+
+        def read(row: Sequence[Any]) -> T:
+            value = make(value_class)
+            set_field(value, "row", row)
+            return value
+
+        return read
 
     def encode_value(self, value: T) -> dict[str, object]:
         """Return all fields of a value as they are stored."""
@@ -108,6 +164,42 @@ class Columns(Generic[T]):
             encode = self._encoders[name]
             encoded[name] = value if encode is None or value is None else encode(value)
         return encoded
+
+
+def compile_writer(
+    columns: Sequence[Column],
+    keys: Iterable[str],
+    *,
+    write_time: Callable[[int], str] = format_micros,
+    **derived: tuple[str, Callable[..., Any] | None],
+) -> Callable[..., dict[str, Any]]:
+    """Return what makes JSON-ready data of a row that begins with these columns: `write(*row, is_open=True)`.
+
+    It has these keys, in this order. `derived` says of which columns a key is made that is none, and by what function
+    of what is stored in them (None: it is only called otherwise). The caller passes all other values.
+    """
+    by_name = {column.name: column for column in columns}
+    used: dict[str, Any] = {}
+    others, items = [], []
+    for key in keys:
+        names, write = derived.get(key, (key, None))
+        column = by_name.get(names)
+        if column is not None:
+            write = write or (write_time if column.kind == "time" else column.write)
+            items.append(f"{key!r}: {column.format_reader(names, used, write)}")
+        elif write is not None:
+            used[f"write_{key}"] = write
+            items.append(f"{key!r}: write_{key}({', '.join(names.split())})")
+        else:
+            others.append(key)
+            items.append(f"{key!r}: {key}")
+    return _compile(columns, f"{', '.join(['*_', *others])}: {{{', '.join(items)}}}", used)
+
+
+def _compile(columns: Sequence[Column], rest: str, used: dict[str, Any]) -> Callable[..., Any]:
+    """Compile a function whose first arguments are the columns."""
+    compiled: Callable[..., Any] = eval(f"lambda {', '.join(each.name for each in columns)}, {rest}", used)  # noqa: S307
+    return compiled
 
 
 def insert_row(tx: Transaction, table: str, values: Mapping[str, object]) -> None:

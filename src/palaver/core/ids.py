@@ -42,7 +42,8 @@ def parse_session_id(text: str) -> SessionId:
 
 def new_session_id(now: datetime) -> SessionId:
     """Return an id for a session that is created at `now` (an aware datetime in UTC)."""
-    return SessionId(f"{now:%Y%m%d_%H%M%S}_{secrets.token_hex(4)}")
+    date, _, time = now.isoformat(timespec="seconds").partition("T")  # faster than `strftime`
+    return SessionId(f"{date.replace('-', '')}_{time[:8].replace(':', '')}_{secrets.token_hex(4)}")
 
 
 def _make_generator(kind: Callable[[str], T], prefix: str, byte_count: int) -> Callable[[], T]:

@@ -3,13 +3,14 @@
 After `make run`, Palaver is `.venv/bin/palaver`; with pipx, it is `palaver`; it may also be `python -m palaver`.
 """
 
+# Every command is named first, so that the imports of `pathlib` and `shutil` would take a tenth of `palaver --version`.
+# ruff: noqa: PTH110, PTH113, PTH118, PTH119, PTH121
 from __future__ import annotations
 
+import os
 import shlex
-import shutil
 import sys
 from functools import cache
-from pathlib import Path
 
 _NAME = "palaver"
 
@@ -27,7 +28,9 @@ def format_command(arguments: str = "", *, hide_folders: bool = False) -> str:
 
 @cache
 def _find_program() -> str:
-    return describe_program(sys.argv[0], sys.orig_argv[0], shutil.which(_NAME))
+    programs = (os.path.join(folder, _NAME) for folder in os.get_exec_path())
+    installed = next((program for program in programs if os.path.isfile(program) and os.access(program, os.X_OK)), None)
+    return describe_program(sys.argv[0], sys.orig_argv[0], installed)
 
 
 def describe_program(script: str, interpreter: str, installed: str | None) -> str:
@@ -35,10 +38,10 @@ def describe_program(script: str, interpreter: str, installed: str | None) -> st
 
     `script` and `interpreter` are this process's own, as they were typed; `installed` is the `palaver` on the path.
     """
-    path = Path(script)
-    if path.name == _NAME:
-        is_on_path = installed is not None and path.exists() and path.samefile(installed)
+    folder, name = os.path.split(script)
+    if name == _NAME:
+        is_on_path = installed is not None and os.path.exists(script) and os.path.samefile(script, installed)
         return _NAME if is_on_path else shlex.quote(script)
-    if path.parts[-2:] == (_NAME, "__main__.py"):
+    if (os.path.basename(folder), name) == (_NAME, "__main__.py"):
         return f"{shlex.quote(interpreter)} -m {_NAME}"
     return _NAME  # Palaver is a library here

@@ -1,7 +1,7 @@
 """Logging: one event per line on standard error, with all secrets removed.
 
-At a terminal the lines are formatted for people, otherwise each line is a JSON document. All logging goes through here:
-from structlog and from the standard library, from Palaver and from other packages.
+At a terminal the lines are formatted for people, otherwise each line is a JSON document. All logging goes through here,
+from Palaver and from other packages.
 
 Always true: secrets are removed just before output, from all text of a line and its traceback, so that it does not
 matter who logged them or how. Removed are the values of fields with names such as `password`, API tokens of Palaver and
@@ -19,6 +19,7 @@ after secrets were removed.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import secrets as secrets_module
@@ -27,13 +28,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 from urllib.parse import quote
 
-import structlog
-
+from palaver.core.dataclass import dataclass
 from palaver.core.text import shorten
 
 REMOVED: Final = "[removed]"
@@ -42,6 +41,9 @@ MAX_LINES_PER_KIND: Final = 50
 MAX_KEPT_RECORDS: Final = 2000
 MAX_RECORD_CHARS: Final = 4000  # of the fields of a kept record, so that all of them take a few megabytes at most
 _STANDARD_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+_PLAIN_VALUE: Final = r"[^\s\x00-\x1f\x7f-\x9f'\"=]+"  # others are quoted
+_LEVEL_COLORS: Final = {"info": "32", "warning": "33", "error": "31", "critical": "31"}
 
 # A field is secret if its name ends like this: `token` and `api_token` are secret, `input_tokens` is not.
 _SECRET_FIELD = re.compile(
@@ -105,24 +107,8 @@ def remove_secrets(text: str) -> str:
 def configure_logging(stream: TextIO | None = None) -> None:
     """Send all logging of this process to standard error, or to another stream."""
     output = stream or sys.stderr
-    preprocessors: list[Any] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.PositionalArgumentsFormatter(),
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.StackInfoRenderer(),
-        structlog.processors.UnicodeDecoder(),
-    ]
-    structlog.configure(
-        processors=[*preprocessors, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,
-    )
     handler = _LimitedHandler(output)
-    handler.setFormatter(_SecretRemovingFormatter(preprocessors, for_terminal=output.isatty()))
+    handler.setFormatter(_SecretRemovingFormatter(for_terminal=output.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
@@ -131,24 +117,44 @@ def configure_logging(stream: TextIO | None = None) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)  # they log every request
 
 
-class _SecretRemovingFormatter(structlog.stdlib.ProcessorFormatter):
+class _SecretRemovingFormatter(logging.Formatter):
     """Formats every log line; the last step before the output stream."""
 
-    def __init__(self, preprocessors: list[Any], *, for_terminal: bool) -> None:
-        super().__init__(
-            foreign_pre_chain=preprocessors,
-            processors=[
-                self.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                _remove_event_secrets,
-                _keep_record,
-                structlog.dev.ConsoleRenderer() if for_terminal else structlog.processors.JSONRenderer(),
-            ],
-        )
+    def __init__(self, *, for_terminal: bool) -> None:
+        super().__init__()
+        self._for_terminal = for_terminal
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {name: _remove_field_secrets(name, value) for name, value in self._list_fields(record).items()}
+        RECENT_RECORDS.add(line)
+        return _format_for_terminal(line) if self._for_terminal else json.dumps(line)
+
+    def _list_fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds")
+        fields = {"event": record.getMessage(), "logger": record.name, "level": record.levelname.lower()}
+        fields |= _get_extra_fields(record) | {"timestamp": moment.replace("+00:00", "Z")}
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            fields["stack"] = self.formatStack(record.stack_info)
+        return fields
 
 
-def _remove_event_secrets(_logger: object, _name: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _remove_field_secrets(name, value) for name, value in event.items()}
+def _get_extra_fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
+
+
+def _format_for_terminal(line: Mapping[str, Any]) -> str:
+    """Return a line for people: the time, the level and the event, then the fields; a traceback below."""
+    rest = dict(line)
+    timestamp, level, event, logger = (rest.pop(name) for name in ("timestamp", "level", "event", "logger"))
+    below = [str(rest.pop(name)) for name in ("stack", "exception") if name in rest]
+    fields = [
+        f"{name}={value if re.fullmatch(_PLAIN_VALUE, str(value)) else repr(value)}" for name, value in rest.items()
+    ]
+    color = _LEVEL_COLORS.get(str(level), "0")
+    start = f"{timestamp} \x1b[{color}m{level:<8}\x1b[0m \x1b[1m{event}\x1b[0m [{logger}]"
+    return "\n".join([" ".join([start, *fields]), *below])
 
 
 def _remove_field_secrets(name: str, value: Any) -> Any:
@@ -218,11 +224,6 @@ class RecentRecords:
 RECENT_RECORDS: Final = RecentRecords()
 
 
-def _keep_record(_logger: object, _name: str, event: Mapping[str, Any]) -> Mapping[str, Any]:
-    RECENT_RECORDS.add(event)
-    return event
-
-
 @dataclass(slots=True)
 class _Interval:
     """The lines of one kind that were logged since `started_at`."""
@@ -258,7 +259,7 @@ class _LimitedHandler(logging.StreamHandler[Any]):
 
     def _count(self, record: logging.LogRecord, now: float) -> bool:
         """Count a line, and return whether to write it."""
-        kind = (record.name, record.levelno, _get_event(record))
+        kind = (record.name, record.levelno, str(record.msg))  # before its arguments are filled in
         interval = self._intervals.get(kind)
         if interval is not None and now >= interval.started_at + INTERVAL_SECONDS:
             self._write_count(kind, interval)
@@ -286,16 +287,7 @@ class _LimitedHandler(logging.StreamHandler[Any]):
             super().emit(logging.makeLogRecord({**fields, "msg": "log_lines_left_out", **counts}))
 
 
-def _get_event(record: logging.LogRecord) -> str:
-    """Return what kind of line this is: the event of structlog, or the text before its arguments are filled in."""
-    return str(record.msg.get("event", "") if isinstance(record.msg, Mapping) else record.msg)
-
-
 def _describe(record: logging.LogRecord) -> str:
     """Return all that tells this line from others of its kind, without its time."""
-    if isinstance(record.msg, Mapping):
-        fields = {name: value for name, value in record.msg.items() if name != "timestamp"}
-    else:
-        fields = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
     error = record.exc_info[0] if isinstance(record.exc_info, tuple) else None
-    return f"{record.args!r} {fields!r} {error!r}"
+    return f"{record.args!r} {_get_extra_fields(record)!r} {error!r}"

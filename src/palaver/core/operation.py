@@ -13,9 +13,9 @@ callers don't pass one. A number out of range that a caller passes is refused wi
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Write
 from palaver.core.errors import InvalidInput, StoreError
 
@@ -86,7 +86,12 @@ class AsyncRunner:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def run(self, work: AnyWork[T]) -> T:
+    def run(self, work: AnyWork[T]) -> Awaitable[T]:
+        if isinstance(work, Read | Write):  # nearly always: no coroutine of its own
+            return self._engine.arun(work)
+        return self._run_with_other_work(work)
+
+    async def _run_with_other_work(self, work: ReadAfterWork[Any, T] | WriteThenWork[Any, T]) -> T:
         if isinstance(work, ReadAfterWork):
             is_done, ends_at = True, time.monotonic() + work.max_seconds
             try:
@@ -96,15 +101,13 @@ class AsyncRunner:
             except StoreError:
                 is_done = False
             return await self._engine.arun(work.read(is_done))
-        if isinstance(work, WriteThenWork):
-            import asyncio  # a blocking program does not need it
+        import asyncio  # a blocking program does not need it
 
-            result = await self._engine.arun(work.write)
-            while (piece := await self._engine.arun(work.find_work)) is not None:
-                await self._engine.arun(work.do_work(piece))
-                await asyncio.sleep(work.pause_seconds)
-            return result
-        return await self._engine.arun(work)
+        result = await self._engine.arun(work.write)
+        while (piece := await self._engine.arun(work.find_work)) is not None:
+            await self._engine.arun(work.do_work(piece))
+            await asyncio.sleep(work.pause_seconds)
+        return result
 
 
 class TransactionRunner:

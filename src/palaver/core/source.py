@@ -15,12 +15,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY  # noqa: TC003  (read at run time)
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Self
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidSource
-from palaver.core.text import make_json_storable
+from palaver.core.text import encode_json
 
 _PLATFORM_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
@@ -173,6 +174,11 @@ class SessionSource:
         return self.user_id_alt or self.user_id
 
     @property
+    def has_chat(self) -> bool:
+        """Return whether it names a chat that something can be sent to."""
+        return bool(self.chat_id) and self.platform not in PLATFORMS_WITHOUT_CHATS
+
+    @property
     def description(self) -> str:
         """A short description for people. It contains raw names: quote it before the agent reads it."""
         if self.platform == Platform.LOCAL:
@@ -229,7 +235,7 @@ PLATFORMS_WITHOUT_CHATS = PLATFORMS_WITHOUT_DELIVERY | {Platform.CRON}  # nothin
 
 
 def encode_source(source: SessionSource) -> str:
-    return json.dumps(make_json_storable(source.to_dict()), separators=(",", ":"))
+    return encode_json(source.to_dict())
 
 
 def decode_source(text: str) -> SessionSource:

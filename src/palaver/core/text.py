@@ -98,9 +98,19 @@ def make_name_key(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
-def encode_json(value: object) -> str:
+def encode_json(value: object, *, allow_nan: bool = True) -> str:
     """Return a list or an object as JSON that can be stored."""
-    return json.dumps(make_json_storable(value), separators=(",", ":"))
+    encode = (_ENCODER if allow_nan else _STRICT_ENCODER).encode
+    try:
+        text = encode(value)
+    except TypeError:  # a mapping that is no dict, perhaps
+        return encode(make_json_storable(value))
+    # All that can't be stored is escaped like this, and so are emoji.
+    return encode(make_json_storable(value)) if "\\u0000" in text or "\\ud" in text else text
+
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+_STRICT_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 _JOINER = "\u200d"
@@ -157,13 +167,14 @@ _MAX_SPAN_CHARS = 400  # between two marks that belong together; it also bounds 
 _MARKS = re.compile(r"[*_`~#>\[\\|<=+)-]")
 _WORDLESS_LINES = re.compile(  # code fences, rules, the underline of a heading, the line below the head of a table
     r"^[ \t>]{0,20}(?:(?:`{3,9}|~{3,9})[^`\n]{0,100}|[-*_=](?:[ \t]?[-*_=]){2,200}[ \t]{0,20}"
-    r"|(?=[^\n]{0,200}\|)(?=[^\n]{0,200}-)[ \t:|-]{3,300})$",
+    r"|(?=[ \t:|-]{3})(?=[^\n]{0,200}\|)(?=[^\n]{0,200}-)[ \t:|-]{3,300})$",
     re.MULTILINE,
 )
 _BLOCK_MARKS = re.compile(  # of quotes, headings, lists and tasks; they may follow one another
     r"^(?:[ \t]{0,20}(?:>|#{1,6}(?=[ \t])|[-*+](?=[ \t])|\d{1,3}[.)](?=[ \t])))+[ \t]{0,20}(?:\[[ xX]\][ \t])?",
     re.MULTILINE,
 )
+_LIST_NUMBER = re.compile(r"\d[.)][ \t]")
 _CLOSING_HASHES = re.compile(r"(?<![ \t])[ \t]{1,20}#{1,6}[ \t]{0,20}$", re.MULTILINE)
 _TABLE_ROWS = re.compile(r"^[ \t]{0,20}\|.*", re.MULTILINE)
 _FOOTNOTES = re.compile(r"\[\^[^\]\s]{1,40}\]:?")
@@ -173,10 +184,13 @@ _LINKS = re.compile(
 )
 _AUTOLINKS = re.compile(r"<((?:https?://|mailto:)[^<>\s]{1,1000})>")
 _TAGS = re.compile(r"</?(?:br|details|summary|sub|sup)(?:[ \t]+[^<>]{0,200})?/?>", re.IGNORECASE)
-_CODE = re.compile(rf"(?<!`)(`{{1,3}})(?!`) ?([^`]{{1,{_MAX_SPAN_CHARS}}}?) ?(?<!`)\1(?!`)")
-_EMPHASIS = re.compile(rf"(?<![\w*\\])(\*{{1,3}}|~~)(?=[^\s*~])([^*~]{{1,{_MAX_SPAN_CHARS}}})(?<=[^\s*~\\])\1(?![\w*])")
+# Each begins with its mark, which is searched for faster than what must not be before it.
+_CODE = re.compile(rf"(`(?<!``)`{{0,2}})(?!`) ?([^`]{{1,{_MAX_SPAN_CHARS}}}?) ?(?<!`)\1(?!`)")
+_EMPHASIS = re.compile(
+    rf"(\*(?<![\w*\\]\*)\*{{0,2}}|~(?<![\w*\\]~)~)(?=[^\s*~])([^*~]{{1,{_MAX_SPAN_CHARS}}})(?<=[^\s*~\\])\1(?![\w*])"
+)
 _UNDERSCORES = re.compile(
-    rf"(?<![\w\\])(_{{1,3}})(?=[^\s_])([^_]{{1,{_MAX_SPAN_CHARS}}})(?<=[^\s_\\])\1(?![\w(/-]|\.\w)"
+    rf"(_(?<![\w\\]_)_{{0,2}})(?=[^\s_])([^_]{{1,{_MAX_SPAN_CHARS}}})(?<=[^\s_\\])\1(?![\w(/-]|\.\w)"
 )
 _ESCAPES = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>~-])")
 
@@ -200,7 +214,7 @@ _INLINE_RULES = (
 
 def strip_markdown(text: str) -> str:
     """Return the text without Markdown's marks; what only looks like one, as in `snake_case` or `2 * 3`, stays."""
-    if _MARKS.search(text) is None and "\n" not in text and not text[:1].isdigit():
+    if _MARKS.search(text) is None and (("\n" not in text and not text[:1].isdigit()) or not _LIST_NUMBER.search(text)):
         return text  # most messages
     plain = _BLOCK_MARKS.sub("", _WORDLESS_LINES.sub("", text))
     if "|" in plain:

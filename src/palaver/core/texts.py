@@ -21,10 +21,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Final, Self
+
+from palaver.core.dataclass import dataclass
 
 ENGLISH: Final = "en"
 LANGUAGES: Final = (ENGLISH, "de")
@@ -253,6 +253,8 @@ def _write_fact(fact: object, language: str) -> str:
 def _load_language(language: str) -> Mapping[str, str | dict[str, str]]:
     if language not in LANGUAGES:
         return {}
+    from importlib import resources  # its imports take a tenth of `palaver --version`
+
     file = resources.files("palaver.core") / "languages" / f"{language}.json"
     texts: dict[str, str | dict[str, str]] = json.loads(file.read_text("utf-8"))
     return texts

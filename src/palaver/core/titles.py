@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, InvalidTitle
 from palaver.core.text import make_storable, normalize_unicode, strip_markdown
 from palaver.core.texts import say
@@ -93,7 +93,13 @@ def title_from(messages: Iterable[Mapping[str, object]], limit: int = MAX_WORDS_
 
 def make_words_title(text: str, limit: int = MAX_WORDS_TITLE_CHARS) -> str | None:
     """Return a title made from the first words of a text, without Markdown; None if there are none."""
-    words = _normalize(strip_markdown(_TERMINAL_SEQUENCE.sub("", text.lstrip()[: 16 * limit])))
+    head = text.lstrip()[: 16 * limit]
+    if "\x1b" in head or "\x9b" in head or "\x9d" in head:
+        head = _TERMINAL_SEQUENCE.sub("", head)
+    plain = strip_markdown(head)
+    words = _normalize(plain[: 4 * limit])
+    if len(words) < 2 * limit:  # otherwise the rest would be cut off
+        words = _normalize(plain)
     return _shorten(words, limit) if words else None
 
 

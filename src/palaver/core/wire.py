@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from functools import cache
+from datetime import datetime, timedelta
+from functools import cache, lru_cache
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from palaver.core.clock import format_time
+from palaver.core.dataclass import dataclass
 from palaver.core.text import make_storable
 from palaver.core.texts import current_language, translate
 
@@ -25,9 +25,10 @@ if sys.version_info >= (3, 12):
 else:
     from typing_extensions import TypedDict  # pydantic does not take that of `typing`
 
-__all__ = ["Doc", "FormFieldJson", "Time", "TypedDict", "build_json", "format_time"]
+__all__ = ["Doc", "FormFieldJson", "Time", "TypedDict", "build_json", "format_short_micros", "format_time"]
 
 T = TypeVar("T")
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (in UTC: without a zone, its text has none)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +105,10 @@ def _to_json(value: Any, shape: type | None = None) -> Any:
 
 
 def _shorten_time(text: str) -> str:
-    return text.removesuffix("+00:00").removesuffix(".000000") + "Z"
+    return text if text.endswith("Z") else text.removesuffix("+00:00").removesuffix(".000000") + "Z"
+
+
+@lru_cache(maxsize=1024)  # a list that is read again has the same times, and to format them would take longest
+def format_short_micros(micros: int) -> str:
+    """Format a stored time as the API does."""
+    return (_EPOCH + timedelta(0, 0, micros)).isoformat() + "Z"  # `isoformat` leaves out a fraction of zero

@@ -8,12 +8,12 @@ wait behind them. Reads that only show deliveries are in `sessions/delivery_quer
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.columns import Columns
-from palaver.core.engines.base import Row, Transaction, fetch_value
+from palaver.core.dataclass import dataclass
+from palaver.core.engines.base import Conflict, Row, Transaction, fetch_value
 from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, PersonId, new_delivery_id
 from palaver.core.old_rows import OldRows, declare_old_rows
@@ -179,16 +179,14 @@ def enqueue(
     """
     tx.lock_name(address)
     delivery_id, language = new_delivery_id(), chat_language.name
-    reason = fetch_value(tx, "SELECT reason FROM dead_target WHERE address = $1", address)
-    error = None if reason is None else _store_unreachable(reason)
     sql = """INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state,
         platform, account, attachment_ids, buttons, message_seq, due_at, error, ended_at)
         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13, $14, $15, $16,
         CASE WHEN $9 = 'failed' OR EXISTS (SELECT 1 FROM delivery o WHERE o.address = $5
         AND o.state IN ('pending', 'sending')) THEN NULL
-        ELSE CAST($8 AS BIGINT) END, $10, $11"""
-    tx.execute(
-        sql,
+        ELSE CAST($8 AS BIGINT) END, $10, $11
+        WHERE $9 = 'failed' OR NOT EXISTS (SELECT 1 FROM dead_target t WHERE t.address = $5)"""
+    values = (
         delivery_id,
         kind.value,
         session_no,
@@ -197,14 +195,18 @@ def enqueue(
         reply_to,
         make_storable(translate(content, language)),
         now,
-        "pending" if error is None else "failed",
-        error,
-        None if error is None else now,
+    )
+    more_values = (
         *map(str, Address.from_text(address).account_key),
         json.dumps(list(attachment_ids)) if attachment_ids else None,
         json.dumps([[translate(each.label, language), each.data] for each in buttons]) if buttons else None,
         message_seq,
     )
+    if not tx.execute(sql, *values, "pending", None, None, *more_values):
+        reason: str | None = fetch_value(tx, "SELECT reason FROM dead_target WHERE address = $1", address)
+        if reason is None:  # a message has just arrived from there
+            raise Conflict
+        tx.execute(sql, *values, "failed", _store_unreachable(reason), now, *more_values)
     return delivery_id
 
 

@@ -122,6 +122,7 @@ class Gateway:
             get_max_file_bytes=self._get_max_file_bytes,
             files=files,
             speech=self.speech,
+            turn_worker=self.turn_worker,
             on_change=self._wake_workers,
         )
         self.accounts = Supervisor(

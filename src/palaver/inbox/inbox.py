@@ -40,7 +40,7 @@ from palaver.sessions.message import MAX_MESSAGE_CHARS, describe_too_long
 from palaver.sessions.search_table import PendingScope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection
     from datetime import datetime
 
     from palaver.agent.profiles import CurrentSettings
@@ -52,9 +52,12 @@ if TYPE_CHECKING:
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow
+    from palaver.sessions.turn_leases import TurnLease
+    from palaver.turns.worker import ClaimTurn, TurnWorker
 
     Call = CommandCall | MessageCall | None
 
+T = TypeVar("T")
 U = TypeVar("U", Inbound, ButtonPressed)
 
 MAX_CONCURRENT_CHANGES = 64  # of conversations, by different people; each may wait for a lock
@@ -72,6 +75,7 @@ class Inbox:
         get_max_file_bytes: Callable[[AccountKey], int] = lambda _account: 0,
         files: Attachments | None = None,
         speech: Speech | None = None,
+        turn_worker: TurnWorker | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
@@ -83,6 +87,7 @@ class Inbox:
         self._export_files = ExportFiles(store, files)
         self._bot_limit = BotLimit(settings)
         self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
+        self._turn_worker = turn_worker  # runs new turns at once, while it has free places
         self._on_change = on_change  # called when there may be something to run, to stop or to send
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None, fence: Fence | None = None) -> Receipt:
@@ -110,14 +115,14 @@ class Inbox:
             log.warning("update_rejected", extra={"platform": str(update.source.platform), "error": error.code})
             rejection = Receipt(outcome=Outcome.REJECTED, facts={**error.facts, "error": error.code})
             receipt = await self._write(lambda _tx: rejection, checkpoint)
-        self._announce()
+        self._announce(receipt)
         return receipt
 
     async def run_command(self, inbound: Inbound, call: CommandCall | MessageCall) -> Receipt:
         """Run a slash command that a program calls with typed arguments; the content of `inbound` is not used."""
         _name_write(inbound)
         receipt = await self._accept_call(inbound, call, Checkpoint(_get_account(inbound.source)))
-        self._announce()
+        self._announce(receipt)
         return receipt
 
     async def save_cursor(self, account: AccountKey, cursor: Cursor, fence: Fence | None = None) -> None:
@@ -167,8 +172,14 @@ class Inbox:
         return await self._accept_with_write(inbound, call, checkpoint)
 
     async def _accept_with_write(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
+        def write(claim: ClaimTurn | None) -> Awaitable[tuple[Receipt, TurnLease | None]]:
+            return self._write(lambda tx: self._handle_write(tx, inbound, call, claim), checkpoint)
+
         try:
-            return await self._write(lambda tx: self._handle_write(tx, inbound, call), checkpoint)
+            if self._turn_worker is None or isinstance(call, CommandCall):
+                receipt, _ = await write(None)
+                return receipt
+            return await self._turn_worker.run_new_turn(write)
         except CommandRejected as rejected:  # nothing of the command has happened
             error = rejected.error
             return await self._write(lambda tx: self._record_rejection(tx, inbound, error), checkpoint)
@@ -206,32 +217,36 @@ class Inbox:
                 checkpoint,
             )
 
-    async def _write(self, run: Callable[[Transaction], Receipt], checkpoint: Checkpoint) -> Receipt:
+    async def _write(self, run: Callable[[Transaction], T], checkpoint: Checkpoint) -> T:
         """Run a write in one transaction with the checkpoint."""
         crash_point("inbox.before_accept")
         if checkpoint.is_empty:
             return await self._store.engine.arun(Write(run))
         now = to_micros(self._store.clock.now())
 
-        def run_and_save(tx: Transaction) -> Receipt:
+        def run_and_save(tx: Transaction) -> T:
             checkpoint.save(tx, now)
             return run(tx)
 
         return await self._store.engine.arun(Write(run_and_save))
 
-    def _announce(self) -> None:
+    def _announce(self, receipt: Receipt) -> None:
         crash_point("inbox.accepted")
         self._store.indexer.notify()
-        self._on_change()
+        is_running = self._turn_worker is not None and self._turn_worker.is_running(receipt.turn_id)
+        if not is_running or receipt.reply is not None:
+            self._on_change()
 
     # -- inside a transaction ------------------------------------------------------------------------------
 
     def _merge_sender(self, tx: Transaction, update: U) -> U:
         """Return an update whose sender has their main id."""
         source = sender_merge.merge_source(tx, update.source, self._store.config, self._store.clock.now())
-        return replace(update, source=source)
+        return update if source is update.source else replace(update, source=source)
 
-    def _handle_write(self, tx: Transaction, inbound: Inbound, call: Call) -> Receipt:
+    def _handle_write(
+        self, tx: Transaction, inbound: Inbound, call: Call, claim: ClaimTurn | None
+    ) -> tuple[Receipt, TurnLease | None]:
         now = self._store.clock.now()
         inbound = self._merge_sender(tx, inbound)
         speaker = access.identify_speaker(tx, inbound.source, self._settings.rules, to_micros(now))
@@ -239,7 +254,8 @@ class Inbox:
         row = find_session(tx, inbound, person)  # before the receipt, which is not for people without access
         duplicate = find_duplicate(tx, inbound)
         if duplicate is not None:
-            return duplicate
+            return duplicate, None
+        may_run = False
         text = get_text(inbound)
         refusal = access.count_message(tx, person, call, self._settings.rules, now) if speaker.can_speak else None
         if not speaker.can_speak:
@@ -254,8 +270,11 @@ class Inbox:
         else:
             if isinstance(call, MessageCall) and person is not None:
                 self._commands.check_message_call(call, inbound, person)
-            receipt = self._queue.store_message(tx, inbound, person, row, now)
-        return record_receipt(tx, inbound, self._translate(receipt, inbound), to_micros(now))
+            receipt, may_run = self._queue.store_message(tx, inbound, person, row, now)
+        recorded = record_receipt(tx, inbound, self._translate(receipt, inbound), to_micros(now))
+        if not may_run or claim is None or recorded.turn_id is None:
+            return recorded, None
+        return recorded, claim(tx, recorded.turn_id, to_micros(now))
 
     def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
         """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver.accounts import access
 from palaver.core.clock import from_micros, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Conflict, Transaction
 from palaver.core.errors import ChatNotReachable
 from palaver.core.source import ChatType, Platform, SessionSource
@@ -117,8 +118,11 @@ class MessageQueue:
 
     def store_message(
         self, tx: Transaction, inbound: Inbound, person: Person | None, row: SessionRow | None, now: datetime
-    ) -> Receipt:
-        """Store a message in the session that it names or, without one, on the lane of its source."""
+    ) -> tuple[Receipt, bool]:
+        """Store a message in the session that it names or, without one, on the lane of its source.
+
+        Also return whether there is nothing to do but to run its turn, which nothing in the session holds up.
+        """
         arrival = self.store.build_arrival(inbound.source, now)
         lane_key = row.session.key if row else lanes.resolve_key(tx, arrival)
         open_turns = turns.load_open(tx, row.no) if row else turns.load_open_on_lane(tx, lane_key)
@@ -130,7 +134,7 @@ class MessageQueue:
         rejection = self._find_rejection(inbound, open_turns, busy_policy)
         if rejection is not None:
             current = row or lanes.find_current_session(tx, lane_key)
-            return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key)
+            return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key), False
         person_id = person.id if person else None
         files = find_attachments(tx, person_id, inbound.content, inbound.attachment_ids)
         context, last_no = list_context(tx, inbound, lane_key) if row is None else ((), 0)
@@ -148,7 +152,7 @@ class MessageQueue:
             recorded = lanes.append_to_session(tx, row, arrival, message, person_id)
         if recorded.was_auto_reset:
             self._queue_memory_turn(tx, recorded.session_key, to_micros(now))
-        session_no = row.no if row else sessions.get_no(tx, recorded.session_id)
+        session_no = recorded.session_no
         attachments.use_in_session(tx, session_no, [no for no, _ in files])
         if recorded.start_reason is not None:  # a reset left the busy session behind
             open_turns = turns.NO_OPEN_TURNS
@@ -165,7 +169,7 @@ class MessageQueue:
         if row is not None and address is None and not row.session.shared and not request.is_steering:
             notices.announce_page(tx, row.no, inbound.source, self.store.config, to_micros(now))
         outcome, turn_id = self._enqueue_turn(tx, request, open_turns, busy_policy, to_micros(now))
-        return Receipt(
+        receipt = Receipt(
             outcome=outcome,
             session_id=recorded.session_id,
             session_key=recorded.session_key,
@@ -174,6 +178,7 @@ class MessageQueue:
             turns_ahead=0 if outcome is Outcome.MERGED else len(open_turns.turns),
             reply=self._explain_reset(tx, arrival, recorded, session_no),
         )
+        return receipt, outcome is Outcome.ACCEPTED and not recorded.was_auto_reset
 
     def _enqueue_turn(
         self, tx: Transaction, request: turns.TurnRequest, open_turns: turns.OpenTurns, policy: BusyPolicy, now: int
@@ -191,7 +196,7 @@ class MessageQueue:
                 raise Conflict  # a worker just claimed it, or the lane was just moved
             outcome, turn_id = Outcome.MERGED, merged_id
         else:
-            turn_id = turns.enqueue(tx, replace(request, due_at=now + window if window else 0), now)
+            turn_id = turns.enqueue(tx, replace(request, due_at=now + window) if window else request, now)
             outcome = Outcome.QUEUED if open_turns.is_busy else Outcome.ACCEPTED
         if request.is_steering:
             return Outcome.STEERED, turn_id

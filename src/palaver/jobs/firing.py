@@ -10,13 +10,13 @@ processes one fires it, and none of them twice.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.clock import from_micros, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import say
@@ -315,7 +315,7 @@ def _create_session(tx: Transaction, config: GatewayConfig, job_row: JobRow, run
         audience_no=job_row.person_audience_no,
         shared=False,
     )
-    session_no = sessions.create(tx, place, StartReason.FIRST, now)
+    session_no, _ = sessions.create(tx, place, StartReason.FIRST, now)
     auto_titles.set_copied_title(tx, session_no, job.name)
     project_no, project_id = _get_project(tx, job_row, now)
     row = sessions.get_by_no(tx, session_no)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read
 from palaver.core.errors import SessionNotFound, StoreError
 from palaver.core.ids import PersonId, TurnId
@@ -31,7 +32,7 @@ from palaver.people import table as people
 from palaver.people.model import Principal, Role
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from palaver.live.feed import Feed
     from palaver.sessions.delivery import DeliveryStatus
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from palaver.sessions.turn import Turn
 
 MAX_QUEUED_ITEMS: Final = 2000  # of one client; a client that falls further behind is closed
+MAX_TAKEN_ITEMS: Final = 20  # at once
 PAGE_SIZE: Final = 200  # events in one read
 _MAX_REMEMBERED = 100  # ended turns, and deliveries, of one channel
 # A channel reads for several people, each of whom has been checked.
@@ -95,10 +97,8 @@ class LiveClient:
     def __init__(self, principal: Principal, *, everything: bool) -> None:
         self.principal = principal
         self.everything = everything  # it sees the sessions of all people
-        self._queue: deque[LiveItem] = deque()
-        self._wake_event = asyncio.Event()
-        self._has_room = asyncio.Event()
-        self._has_room.set()
+        self._queue: list[LiveItem] = []  # not a deque, of which an empty one takes 600 bytes; so does an event
+        self._change = asyncio.Event()  # of the queue
         self._is_closed = False
 
     def can_see(self, members: frozenset[PersonId]) -> bool:
@@ -111,30 +111,28 @@ class LiveClient:
             self.close()
         if not self._is_closed:
             self._queue.append(item)
-            self._wake_event.set()
-            if len(self._queue) > PAGE_SIZE:
-                self._has_room.clear()
+            self._change.set()
 
     async def wait_for_room(self) -> None:
         """Wait until the client has taken most of its items."""
-        await self._has_room.wait()
+        while len(self._queue) > PAGE_SIZE:
+            self._change.clear()
+            await self._change.wait()
 
     def close(self) -> None:
         self._is_closed = True
         self._queue.clear()
-        self._wake_event.set()
-        self._has_room.set()
+        self._change.set()
 
-    async def stream_items(self) -> AsyncGenerator[LiveItem, None]:
-        """Yield the items as they come, until the client is closed or the server stops."""
-        while not self._is_closed:
-            while self._queue:
-                yield self._queue.popleft()
-                if len(self._queue) <= PAGE_SIZE:
-                    self._has_room.set()
-            self._wake_event.clear()
-            if not self._queue and not self._is_closed:
-                await self._wake_event.wait()
+    async def take_items(self) -> list[LiveItem]:
+        """Wait for items and return some that have come; none once the client is closed or the server stops."""
+        while not self._queue and not self._is_closed:
+            self._change.clear()
+            await self._change.wait()
+        items = self._queue[:MAX_TAKEN_ITEMS]
+        del self._queue[:MAX_TAKEN_ITEMS]
+        self._change.set()
+        return items
 
 
 class _Subscription:
@@ -196,13 +194,11 @@ class Channel:
                 after=self._after,
                 everything=True,
                 recent_deliveries=_MAX_REMEMBERED,
+                get_draft_pause=self._get_draft_pause,
             )
             async with contextlib.aclosing(followed) as items:
                 async for item in items:
                     await self._handle(item)
-                    if isinstance(item, DraftGrew):
-                        pause = len(self.subscriptions) * DRAFT_PAUSE_PER_CLIENT_SECONDS
-                        await asyncio.sleep(min(pause, MAX_DRAFT_PAUSE_SECONDS))
         except SessionNotFound:  # `LiveClients` tells the clients when it finds that the session was deleted
             log.debug("live_session_deleted", extra={"session": self.session_id})
         except StoreError as error:
@@ -213,6 +209,9 @@ class Channel:
             self._close_clients()
         finally:
             self._on_end(self)
+
+    def _get_draft_pause(self) -> float:
+        return min(len(self.subscriptions) * DRAFT_PAUSE_PER_CLIENT_SECONDS, MAX_DRAFT_PAUSE_SECONDS)
 
     def _close_clients(self) -> None:
         """Close all clients: they come back with their cursors and get what they missed."""

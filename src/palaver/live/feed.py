@@ -10,17 +10,18 @@ Always true: every event comes once and in order; the messages of a turn come be
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import TYPE_CHECKING
 
 from palaver.core.background import PollLoop
 from palaver.core.engines import sqlite_watch as sqlite_changes
-from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, Read, Transaction, Watch
+from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, WORK_CHANGE, Read, Transaction, Watch
 from palaver.core.errors import StoreError
 from palaver.core.operation import check_count
 from palaver.live.follower import Follower
 from palaver.people.model import Principal, check_can_view_all
-from palaver.sessions import log_table as events, table as sessions, turns_table as turns
+from palaver.sessions import table as sessions, turns_table as turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -52,6 +53,8 @@ RETRY_SECONDS = 1.0  # pause before changes that could not be read are read agai
 CATCH_UP_SECONDS = 1.0
 MAX_QUIET_SECONDS = 86_400.0  # then they read it without a commit, too
 
+_NO_SESSIONS = frozenset({ACCESS_CHANGE, SETTINGS_CHANGE, WORK_CHANGE})
+
 log = logging.getLogger(__name__)
 
 
@@ -67,7 +70,6 @@ class Feed:
         self._work_listeners: list[Callable[[], None]] = []
         self._settings_listeners: list[Callable[[], None]] = []
         self._change_marks: sqlite_changes.ChangeMarks | None = None
-        self._changed_sessions: set[int] = set()
         self._has_unknown_changes = False  # something has changed, and it is not known what
         self._notify_loop = PollLoop(self._notify, "palaver-feed", log=log, failure_event="feed_notify_failed")
         self._catch_up_loop = PollLoop(
@@ -83,7 +85,8 @@ class Feed:
         loop = asyncio.get_running_loop()
 
         def on_change(session_numbers: frozenset[int] | None) -> None:
-            loop.call_soon_threadsafe(self._record_changes, session_numbers)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for changes any more
+                loop.call_soon_threadsafe(self._record_changes, session_numbers)
 
         self._watch = engine.watch(on_change)
         self._notify_loop.start()
@@ -130,7 +133,8 @@ class Feed:
         """Forget a run whose answer is stored, and let its followers read the store."""
         if self._live_runs.get(live.session_no) is live:
             del self._live_runs[live.session_no]
-        self._notify_changes({live.session_no})
+        if self._change_marks is None:  # a notification of PostgreSQL comes later
+            self._notify_changes(frozenset({live.session_no}))
 
     # -- following -----------------------------------------------------------------------------------------
 
@@ -142,11 +146,13 @@ class Feed:
         after: int | None = None,
         everything: bool = False,
         recent_deliveries: int = 0,
+        get_draft_pause: Callable[[], float] = lambda: 0.0,
     ) -> AsyncGenerator[FeedItem, None]:
         """Yield everything that happened in a conversation after event `after` (None: from now on), then what happens.
 
         That includes the turns that answer messages after it, also those that have already ended. Changes of deliveries
-        are sent from now on; before them, the state of the last `recent_deliveries`.
+        are sent from now on; before them, the state of the last `recent_deliveries`. After each piece of a draft there
+        is a pause of so many seconds, which everything else ends.
 
         Raises SessionNotFound when the principal may not see the session, also when they lose access later.
         """
@@ -156,9 +162,9 @@ class Feed:
         person_id = None if everything else principal.person_id
 
         def find_place(tx: Transaction) -> tuple[int, int, int]:
-            session_no = sessions.get_visible_no(tx, session_id, person_id)
-            seq = events.get_last_seq(tx, session_no) if after is None else after
-            return session_no, seq, turns.find_last_ended(tx, session_no, seq)
+            ends = sessions.get_visible_ends(tx, session_id, person_id)
+            seq = ends.seq if after is None else after
+            return ends.session_no, seq, turns.find_last_ended(tx, ends.session_no, seq)
 
         session_no, seq, turn_no = await self._store.engine.arun(Read(find_place, is_quick=True))
         follower = Follower(session_no, seq, turn_no, recent_deliveries)
@@ -175,9 +181,11 @@ class Feed:
                     follower.should_read |= has_more
                     for item in items:
                         yield item
+                pause_seconds = 0.0
                 for item in follower.read_live(self._live_runs.get(session_no)):
                     yield item
-                await follower.wait()
+                    pause_seconds = get_draft_pause()
+                await follower.wait(pause_seconds)
         finally:
             self._followers[session_no].discard(follower)
             if not self._followers[session_no]:
@@ -188,38 +196,41 @@ class Feed:
     def _record_changes(self, session_numbers: frozenset[int] | None) -> None:
         if session_numbers is None:
             self._has_unknown_changes = True
-        else:
-            self._changed_sessions |= session_numbers
-        self._notify_loop.wake()
+            self._notify_loop.wake()
+        elif session_numbers:
+            self._notify_changes(session_numbers)
+            if self._change_marks is None or WORK_CHANGE in session_numbers:  # PostgreSQL does not tell which is which
+                self._notify_work_listeners()
         if not session_numbers:
             self._last_commit_at = asyncio.get_running_loop().time()
             self._catch_up_loop.wake()
 
     async def _notify(self) -> float:
         """Find out what has changed, and notify followers and listeners; return the seconds until the next poll."""
-        changed, self._changed_sessions = self._changed_sessions, set()
         has_unknown, self._has_unknown_changes = self._has_unknown_changes, False
-        has_work = bool(changed) or has_unknown
-        if has_unknown and self._change_marks is not None:
-            last = self._change_marks
-            find_changed = Read(lambda tx: sqlite_changes.find_changed_sessions(tx, last), is_quick=True)
-            try:
-                marks, found = await self._store.engine.arun(find_changed)
-            except StoreError:  # followers read the store after every commit, and get the error
-                self._changed_sessions |= changed
-                self._has_unknown_changes = True
-                return RETRY_SECONDS
-            changed |= found
-            has_work = marks.has_more_work_than(last)
-            self._change_marks = marks
-        elif has_unknown:  # the connection to the server was lost for a while
+        if not has_unknown:
+            return IDLE_SECONDS
+        last = self._change_marks
+        if last is None:  # the connection to the server was lost for a while
             self._notify_changes(None)
+            self._notify_work_listeners()
+            return IDLE_SECONDS
+        find_changed = Read(lambda tx: sqlite_changes.find_changed_sessions(tx, last), is_quick=True)
+        try:
+            marks, changed = await self._store.engine.arun(find_changed)
+        except StoreError:  # followers read the store after every commit, and get the error
+            self._has_unknown_changes = True
+            return RETRY_SECONDS
+        self._change_marks = marks
         if changed:
             self._notify_changes(changed)
-        if has_work:
-            for listener in self._work_listeners:
-                listener()
+        if marks.has_more_work_than(last):
+            self._notify_work_listeners()
         return IDLE_SECONDS
+
+    def _notify_work_listeners(self) -> None:
+        for listener in self._work_listeners:
+            listener()
 
     async def _catch_up(self) -> float:
         """Let followers find what is not reported: a lost notification, or a change that nothing notifies of.
@@ -238,7 +249,7 @@ class Feed:
         await asyncio.sleep(started_at + CATCH_UP_SECONDS - loop.time())
         return MAX_QUIET_SECONDS
 
-    def _notify_changes(self, changed: set[int] | None) -> None:
+    def _notify_changes(self, changed: frozenset[int] | None) -> None:
         """Wake the followers of changed sessions (None: of all sessions) and call the change listeners.
 
         After a change of access all followers read the store, which tells them whether they may go on.
@@ -253,6 +264,6 @@ class Feed:
         for session_no in woken:
             for follower in self._followers[session_no]:
                 follower.wake(should_read=True)
-        session_numbers = None if changed is None else frozenset(changed) - {ACCESS_CHANGE, SETTINGS_CHANGE}
+        session_numbers = None if changed is None else changed - _NO_SESSIONS
         for listener in self._change_listeners:
             listener(session_numbers)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Transaction, build_placeholders, fetch_number
 from palaver.core.ids import PersonId, SessionId, TurnId
+from palaver.core.tasks import wait_for_event
 from palaver.live.feed_events import (
     DeliveryChanged,
     DraftGrew,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from palaver.sessions.events import Event
     from palaver.sessions.model import SessionSummary
+    from palaver.sessions.table import SessionEnds
 
 
 PAGE_SIZE = 50  # events, or turns, in one read
@@ -60,6 +62,7 @@ class Follower:
         self._tracked: dict[int, DeliveryStatus] = {}  # known deliveries that may change
         self._draft_reader = _DraftReader()
         self._wake_event = asyncio.Event()
+        self._is_paused = False
         self._read_at = 0.0  # event loop time of the last read
 
     def start_read(self) -> None:
@@ -74,34 +77,40 @@ class Follower:
     def wake(self, *, should_read: bool) -> None:
         """Continue: with what is in memory, and with a read of the store if `should_read`."""
         self.should_read |= should_read
-        self._wake_event.set()
+        if should_read or not self._is_paused:
+            self._wake_event.set()
 
     def close(self) -> None:
         self.is_closed = True
         self._wake_event.set()
 
-    async def wait(self) -> None:
+    async def wait(self, pause_seconds: float = 0.0) -> None:
+        """Wait until it is woken. During a pause only what the store holds wakes it, and no progress of a draft."""
         if self.should_read:
             await asyncio.sleep(0)
-            return
-        await self._wake_event.wait()
+        elif pause_seconds:
+            self._wake_event.clear()
+            self._is_paused = True
+            await wait_for_event(self._wake_event, pause_seconds)
+            self._is_paused = False
+        else:
+            await self._wake_event.wait()
         self._wake_event.clear()
 
     def read_store(
         self, tx: Transaction, session_id: str, person_id: PersonId | None, live: LiveRun | None
     ) -> tuple[list[FeedItem], bool]:
         """Read what was stored since the last read, as one consistent state; also return whether there is more."""
-        session_no = sessions.get_visible_no(tx, session_id, person_id)
-        new_events = events.list_events(tx, session_no, after=self._after, limit=PAGE_SIZE)
-        items: list[FeedItem] = [EventAppended(event) for event in new_events]
-        if new_events:
-            self._after = new_events[-1].seq
-        if len(new_events) == PAGE_SIZE:
-            return items, True
-        new_turns = turns.list_after(tx, session_no, self._last_turn_no, PAGE_SIZE)
-        for no, turn in turns.list_by_no(tx, list(self._open_turns)) + new_turns:
-            if self._open_turns.get(no) == turn:
-                continue
+        ends = sessions.get_visible_ends(tx, session_id, person_id)
+        items: list[FeedItem] = []
+        if ends.seq > self._after:
+            new_events = events.list_events(tx, ends.session_no, after=self._after, limit=PAGE_SIZE)
+            items += map(EventAppended, new_events)
+            self._after = new_events[-1].seq if new_events else ends.seq
+            if len(new_events) == PAGE_SIZE:
+                return items, True
+        changed_turns, has_more = self._read_turns(tx, ends)
+        for no, turn in changed_turns:
             if turn.state is TurnState.RUNNING:
                 items += self._read_stored_draft(tx, no, turn, live)
             items.append(TurnChanged(turn))
@@ -110,24 +119,36 @@ class Follower:
                 self._open_turns.pop(no, None)
             else:
                 self._open_turns[no] = turn
+        changed_nos = {no for no, _ in changed_turns}
         for no, turn in self._open_turns.items():
-            if turn.state is TurnState.RUNNING:
+            if turn.state is TurnState.RUNNING and no not in changed_nos:
                 items += self._read_stored_draft(tx, no, turn, live)
-        items += self._read_deliveries(tx, session_no)
-        return items, len(new_turns) == PAGE_SIZE
+        items += self._read_deliveries(tx, ends)
+        return items, has_more
 
-    def _read_deliveries(self, tx: Transaction, session_no: int) -> list[FeedItem]:
-        if self._last_delivery_no is None:
-            newest = delivery_queries.list_latest_statuses(tx, session_no, max(self._recent_deliveries, 1))
-            self._last_delivery_no = newest[-1][0] if newest else 0
-            found = newest[: self._recent_deliveries]
-        else:
+    def _read_turns(self, tx: Transaction, ends: SessionEnds) -> tuple[list[tuple[int, Turn]], bool]:
+        """Read the known turns that have changed, and new ones; also return whether there are more."""
+        known: list[tuple[int, Turn]] = []
+        if self._open_turns:
+            known = turns.list_between(tx, ends.session_no, min(self._open_turns), max(self._open_turns))
+        changed = [(no, turn) for no, turn in known if self._open_turns.get(no, turn) != turn]
+        if ends.turn_no <= self._last_turn_no:
+            return changed, False
+        new = turns.list_after(tx, ends.session_no, self._last_turn_no, PAGE_SIZE)
+        return changed + new, len(new) == PAGE_SIZE
+
+    def _read_deliveries(self, tx: Transaction, ends: SessionEnds) -> list[FeedItem]:
+        last_no, self._last_delivery_no = self._last_delivery_no, ends.delivery_no
+        found: list[tuple[int, DeliveryStatus]] = []
+        if last_no is None and self._recent_deliveries and ends.delivery_no:
+            found = delivery_queries.list_latest_statuses(tx, ends.session_no, self._recent_deliveries)
+        elif last_no is not None:
             known = delivery_queries.list_statuses(tx, list(self._tracked))
-            changed = [(no, status) for no, status in known if self._tracked[no] != status]
-            found = changed + delivery_queries.list_statuses_after(tx, session_no, self._last_delivery_no)
+            found = [(no, status) for no, status in known if self._tracked[no] != status]
+            if ends.delivery_no > last_no:
+                found += delivery_queries.list_statuses_after(tx, ends.session_no, last_no)
         self._tracked.update(found)
         self._forget_old_deliveries()
-        self._last_delivery_no = max([self._last_delivery_no, *(no for no, _ in found)])
         return [DeliveryChanged(status) for _, status in found]
 
     def _forget_old_deliveries(self) -> None:

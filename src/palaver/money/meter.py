@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import field, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from palaver.agent.base import HeldCall, ModelCall, Notice
@@ -29,7 +29,8 @@ from palaver.config.budget_rules import (
 )
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Transaction, Write
+from palaver.core.dataclass import dataclass
+from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import BudgetExceeded, PalaverError, StoreError
 from palaver.core.ids import PersonId, TurnId, new_model_call_id
 from palaver.core.texts import say
@@ -42,7 +43,7 @@ from palaver.money import (
 from palaver.money.hold import Hold, HoldRefused, plan_hold
 from palaver.money.table import WindowTotals
 from palaver.money.texts import find_nearly_used, issue_warning, load_reader, make_refusal
-from palaver.money.windows_table import CallSubjects, WindowId
+from palaver.money.windows_table import WindowId
 from palaver.sessions.turn import JOB_RUN_KEY, NoticeCode
 from palaver.sessions.usage_table import NO_SESSION_NO, UsageSource
 
@@ -54,9 +55,11 @@ if TYPE_CHECKING:
     from palaver.sessions.store import SessionStore
     from palaver.sessions.usage import TurnUsage
 
+    _Day = tuple[str, tuple[datetime, datetime], Mapping[BudgetPeriod, int]]  # time zone, bounds, starts of windows
 
 END_TIMEOUT_SECONDS = 10.0  # for storing how a call ended; the rest goes on without waiting for it
 ORPHAN_MARGIN = timedelta(minutes=5)  # a call that is older than a turn may be, and this, is over
+_NEVER = datetime.min.replace(tzinfo=UTC)
 PROFILE_KEY = "profile"  # the fact that names the profile of work without a session
 
 # Without a number: it would tell what is left of a budget that several people share.
@@ -82,6 +85,14 @@ class MeteredWork(UsageSource, Protocol):
     def facts(self) -> Mapping[str, Any]: ...
 
 
+@dataclass(slots=True)
+class RunCalls:
+    """What the calls of one run leave for the transaction that ends its turn."""
+
+    free_tokens: int = 0  # of calls for which nothing was held
+    may_be_held: bool = False  # something was held for a call, or just is
+
+
 class Budgets:
     """Makes meters, and settles what dead processes have left behind."""
 
@@ -93,6 +104,7 @@ class Budgets:
         self._get_rules = get_rules
         self._longest_timeout = timedelta(0)
         self.refused_calls = dict.fromkeys(BudgetScope, 0)  # of this process, by the limit that refused them
+        self._day: _Day = "", (_NEVER, _NEVER), {}  # the last one that was asked for
         self._endings: set[asyncio.Task[None]] = set()  # kept, because a task without a reference may be dropped
 
     @property
@@ -105,18 +117,52 @@ class Budgets:
         purpose: CallPurpose,
         *,
         on_notice: Callable[[Notice], None] | None = None,
+        calls: RunCalls | None = None,
     ) -> BudgetMeter:
         """Make a meter for the calls of one turn, title or memory turn.
 
         `on_notice` is told when an answer has to be short, and when most of a limit is used. Without it, people
-        would not read that, so it is left to a later call.
+        would not read that, so it is left to a later call. With `calls`, the caller stores what they say when the
+        work ends; without, each free call stores its tokens by itself.
         """
         self._longest_timeout = max(self._longest_timeout, self._get_rules().timeout)
-        return BudgetMeter(self, work, purpose, on_notice)
+        return BudgetMeter(self, work, purpose, on_notice, calls)
 
-    def get_window_starts(self, now: datetime) -> dict[BudgetPeriod, int]:
+    def get_window_starts(self, now: datetime) -> Mapping[BudgetPeriod, int]:
         """Return when the current day and month began."""
-        return {period: to_micros(get_window_bounds(period, now, self.rules.timezone)[0]) for period in BudgetPeriod}
+        timezone = self.rules.timezone
+        known_timezone, (begins_at, ends_at), starts = self._day
+        if timezone != known_timezone or not begins_at <= now < ends_at:
+            bounds = {period: get_window_bounds(period, now, timezone) for period in BudgetPeriod}
+            starts = {period: to_micros(start) for period, (start, _) in bounds.items()}
+            self._day = timezone, bounds[BudgetPeriod.DAY], starts
+        return starts
+
+    def find_windows(
+        self, tx: Transaction, work: MeteredWork, now: datetime, *, lock: str = ""
+    ) -> tuple[WindowId, ...]:
+        """Return the day and the month of everybody, the person, the job and the profile; in the order of locks."""
+        job_run_id = work.facts.get(JOB_RUN_KEY)
+        subjects = budget_windows.load_call_subjects(tx, work.session_no, work.person_id, job_run_id, lock=lock)
+        by_scope = {
+            BudgetScope.ALL: "",
+            BudgetScope.PERSON: subjects.person_id,
+            BudgetScope.JOB: subjects.job_id,
+            BudgetScope.PROFILE: work.facts.get(PROFILE_KEY) if work.session_no == NO_SESSION_NO else subjects.profile,
+        }
+        starts = self.get_window_starts(now)
+        windows = [
+            WindowId(scope.value, subject, period.value, start)
+            for scope, subject in by_scope.items()
+            if subject is not None
+            for period, start in starts.items()
+        ]
+        return tuple(sorted(windows))
+
+    def count_free_tokens(self, tx: Transaction, work: MeteredWork, tokens: int, now: datetime) -> None:
+        """Count calls for which nothing was held. Last in a transaction: other work waits for the window of all."""
+        if tokens:
+            budget_windows.add_used_tokens(tx, self.find_windows(tx, work, now), tokens)
 
     async def recover_calls(self) -> int:
         """Settle and record the calls of dead processes; return how many there were."""
@@ -154,34 +200,33 @@ class BudgetMeter:
     work: MeteredWork
     purpose: CallPurpose
     on_notice: Callable[[Notice], None] | None
+    calls: RunCalls | None
     call_ids: list[str] = field(default_factory=list)  # of the calls that were held
     _has_notified: bool = False
 
     async def hold(self, call: ModelCall) -> HeldCall:
-        holding = asyncio.create_task(self._hold_call(call), name="palaver-call-hold")
+        crash_point("call.before_hold")
+        now = self.budgets.clock.now()
+        if call.price is not None and call.price.is_free:
+            has_limit = Read(lambda tx: self._has_token_limit(tx, now), is_quick=True)
+            if not await self.budgets.engine.arun(has_limit):
+                return FreeCall(self, call.max_tokens)
+        if self.calls is not None:
+            self.calls.may_be_held = True
+        holding = asyncio.create_task(self._hold_call(call, now), name="palaver-call-hold")
         try:
             return await asyncio.shield(holding)
         except asyncio.CancelledError:  # it may be held by now, and will not be made
             await self.budgets.finish_ending(asyncio.create_task(_release_unused(holding)))
             raise
 
-    async def _hold_call(self, call: ModelCall) -> FreeCall | MeteredCall:
-        now = self.budgets.clock.now()
+    async def _hold_call(self, call: ModelCall, now: datetime) -> MeteredCall:
         call_id = new_model_call_id()
-        crash_point("call.before_hold")
-        is_free = call.price is not None and call.price.is_free
-        work: Write[Hold | tuple[WindowId, ...]] = Write(
-            lambda tx: self._hold(tx, call, call_id, now),
-            read_first=(lambda tx: self._try_without_hold(tx, now)) if is_free else None,
-            is_quick=True,
-        )
         try:
-            result = await self.budgets.engine.arun(work)
+            result = await self.budgets.engine.arun(Write(lambda tx: self._hold(tx, call, call_id, now)))
         except BudgetExceeded as error:
             self.budgets.refused_calls[BudgetScope(str(error.facts["scope"]))] += 1
             raise
-        if not isinstance(result, Hold):
-            return FreeCall(self.budgets, call.max_tokens, result)
         self.call_ids.append(call_id)
         crash_point("call.held")
         if result.is_shortened and not self._has_notified and self.on_notice is not None:
@@ -189,18 +234,17 @@ class BudgetMeter:
             self.on_notice(LIMITED_NOTICE)
         return MeteredCall(self, call_id, call, result)
 
-    def _try_without_hold(self, tx: Transaction, now: datetime) -> tuple[WindowId, ...] | None:
-        """Return the windows of a call that is free; None if a limit on tokens applies, so that it is held."""
-        windows = self._find_windows(self._load_subjects(tx, lock=""), now)
-        owner_limits = budget_limits.list_for_keys(tx, [window.key for window in windows])
-        rules = self.budgets.rules
-        if any(rules.find_limit(window.key, BudgetUnit.TOKENS, owner_limits) is not None for window in windows):
-            return None
-        return windows
+    def _has_token_limit(self, tx: Transaction, now: datetime) -> bool:
+        """Return whether a limit on tokens applies to a call, so that something is held for it although it is free."""
+        rules, owner_limits = self.budgets.rules, budget_limits.list_all(tx)
+        if all(limit.unit is not BudgetUnit.TOKENS for limit in (*owner_limits, *rules.limits)):
+            return False
+        windows = self.budgets.find_windows(tx, self.work, now)
+        return any(rules.find_limit(window.key, BudgetUnit.TOKENS, owner_limits) is not None for window in windows)
 
     def _hold(self, tx: Transaction, call: ModelCall, call_id: str, now: datetime) -> Hold:
         # Locked, so that a link of two accounts moves either all or nothing of this call.
-        windows = self._find_windows(self._load_subjects(tx, lock=tx.for_key_share), now)
+        windows = self.budgets.find_windows(tx, self.work, now, lock=tx.for_key_share)
         states = self._lock_states(tx, windows)
         hold = plan_hold(call.input_tokens, call.max_tokens, call.price, states)
         if isinstance(hold, HoldRefused):
@@ -209,28 +253,6 @@ class BudgetMeter:
         budget_windows.change_windows(tx, dict.fromkeys(windows, held))
         model_calls.insert(tx, self._make_row(call, call_id, hold, windows, to_micros(now)))
         return hold
-
-    def _load_subjects(self, tx: Transaction, *, lock: str) -> CallSubjects:
-        work, job_run_id = self.work, self.work.facts.get(JOB_RUN_KEY)
-        subjects = budget_windows.load_call_subjects(tx, work.session_no, work.person_id, job_run_id, lock=lock)
-        return subjects._replace(profile=work.facts.get(PROFILE_KEY)) if work.session_no == NO_SESSION_NO else subjects
-
-    def _find_windows(self, subjects: CallSubjects, now: datetime) -> tuple[WindowId, ...]:
-        """Return the day and the month of everybody, the person, the job and the profile; in the order of locks."""
-        by_scope = {
-            BudgetScope.ALL: "",
-            BudgetScope.PERSON: subjects.person_id,
-            BudgetScope.JOB: subjects.job_id,
-            BudgetScope.PROFILE: subjects.profile,
-        }
-        starts = self.budgets.get_window_starts(now)
-        windows = [
-            WindowId(scope.value, subject, period.value, start)
-            for scope, subject in by_scope.items()
-            if subject is not None
-            for period, start in starts.items()
-        ]
-        return tuple(sorted(windows))
 
     def _lock_states(self, tx: Transaction, windows: Sequence[WindowId]) -> list[WindowState]:
         totals = budget_windows.lock_windows(tx, windows)
@@ -280,7 +302,7 @@ class BudgetMeter:
         )
 
 
-async def _release_unused(holding: asyncio.Task[FreeCall | MeteredCall]) -> None:
+async def _release_unused(holding: asyncio.Task[MeteredCall]) -> None:
     """Release what is being held for a call whose caller was canceled meanwhile."""
     try:
         held = await holding
@@ -293,25 +315,28 @@ async def _release_unused(holding: asyncio.Task[FreeCall | MeteredCall]) -> None
 
 
 class FreeCall:
-    """A call that costs nothing and that no limit concerns: only its tokens are counted, in one write at its end."""
+    """A call that costs nothing and that no limit concerns: only its tokens are counted, when it has ended."""
 
     is_recorded = False
 
-    def __init__(self, budgets: Budgets, max_tokens: int | None, windows: tuple[WindowId, ...]) -> None:
+    def __init__(self, meter: BudgetMeter, max_tokens: int | None) -> None:
         self.max_tokens = max_tokens
-        self._budgets = budgets
-        self._windows = windows
+        self._meter = meter
 
     async def settle(self, usage: TurnUsage | None, *, streamed_tokens: int = 0) -> None:
         """Count the tokens of the call, as far as they are known."""
         tokens = streamed_tokens if usage is None else usage.input_tokens + usage.output_tokens
-        if tokens:
+        if self._meter.calls is not None:
+            self._meter.calls.free_tokens += tokens
+        elif tokens:
             ending = asyncio.create_task(self._store(tokens), name="palaver-call-end")
-            await self._budgets.finish_ending(ending)
+            await self._meter.budgets.finish_ending(ending)
 
     async def _store(self, tokens: int) -> None:
+        budgets, work = self._meter.budgets, self._meter.work
+        now = budgets.clock.now()
         try:
-            await self._budgets.engine.arun(Write(lambda tx: budget_windows.add_used_tokens(tx, self._windows, tokens)))
+            await budgets.engine.arun(Write(lambda tx: budgets.count_free_tokens(tx, work, tokens, now)))
         except StoreError as error:
             log.warning("model_call_not_counted", extra={"error": str(error)})
 

@@ -10,11 +10,12 @@ an audience.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import from_micros, from_micros_or_none, to_micros
 from palaver.core.columns import Columns
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Conflict, Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.ids import PersonId, new_person_id
@@ -97,13 +98,17 @@ def find_or_add_by_source(tx: Transaction, source: SessionSource, now: int) -> P
     existing = find_by_source(tx, source)
     if existing is not None:
         return existing
-    if source.platform == Platform.LOCAL:
-        person_row = add_person(tx, "owner", Role.OWNER, now)
-    else:
-        person_row = add_person(tx, make_storable(source.user_name or source.chat_name or ""), Role.GUEST, now)
+    person_row = add_person(tx, *choose_name_and_role(source), now)
     add_identity(tx, account, person_row.person.id, now)
     sender_ids.save(tx, source, account[1], now)
     return person_row
+
+
+def choose_name_and_role(source: SessionSource) -> tuple[str, Role]:
+    """Return what an unknown person who writes is added as."""
+    if source.platform == Platform.LOCAL:
+        return "owner", Role.OWNER
+    return make_storable(source.user_name or source.chat_name or ""), Role.GUEST
 
 
 def add_identity(tx: Transaction, account: tuple[str, str], person_id: PersonId, now: int) -> None:

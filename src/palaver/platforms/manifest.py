@@ -7,12 +7,13 @@ its SDK.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from palaver.core.dataclass import dataclass
 from palaver.delivery.model import Capabilities
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ ENTRY_POINT_GROUP: Final = "palaver.platforms"
 class AccountSettings(BaseModel):
     """The settings of one account; each platform has a subclass. Secrets are `SecretStr`, so that no log shows them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # few are used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

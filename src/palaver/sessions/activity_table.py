@@ -27,7 +27,7 @@ _MAX_SEARCHED_SESSIONS = 1000  # of one audience, the newest first
 
 def mark_active(tx: Transaction, session_no: int, now: int) -> None:
     """Record that a person is there: the reset policy counts from now, as it does after a message."""
-    tx.execute("UPDATE session SET last_human_at = $2 WHERE no = $1", session_no, now)
+    tx.execute("UPDATE session SET last_human_at = $2, expiry_base = $2 WHERE no = $1", session_no, now)
 
 
 def list_recent_events(tx: Transaction, session_no: int, kinds: Collection[EventKind], limit: int) -> list[Event]:

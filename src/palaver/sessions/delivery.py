@@ -14,13 +14,15 @@ it edits a message that is known: an edit can be repeated.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, unquote
 
 from palaver.core.columns import TRANSLATABLE
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import (
     ChatMovedAway,
     DeliveryError,
@@ -54,7 +56,13 @@ class DeliveryKind(StrEnum):
     NOTICE = "notice"  # from the gateway itself: the reply to a command, a reset, a rejected message
 
 
+MAX_CACHED_ADDRESSES = 512
 AccountKey = tuple[Platform, str]  # a platform, and the name of our account there; the name is empty for the only one
+
+
+@lru_cache(MAX_CACHED_ADDRESSES)  # each message of a chat needs it a few times
+def _format_address(*parts: str) -> str:
+    return ":".join(quote(part, safe="@+-_.!#$*") for part in (parts if parts[3] else parts[:3]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +75,14 @@ class Address:
     account: str = ""
 
     def __str__(self) -> str:
-        parts = (self.platform, self.account, self.chat_id, *([self.thread_id] if self.thread_id else []))
-        return ":".join(quote(part, safe="@+-_.!#$*") for part in parts)
+        return _format_address(self.platform, self.account, self.chat_id, self.thread_id or "")
 
     @property
     def account_key(self) -> AccountKey:
         return self.platform, self.account
 
     @classmethod
+    @lru_cache(MAX_CACHED_ADDRESSES)
     def from_text(cls, text: str) -> Self:
         """Parse what `str(address)` returns; raise InvalidInput for anything else."""
         parts = [unquote(part) for part in text.split(":")]

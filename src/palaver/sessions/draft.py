@@ -7,9 +7,11 @@ that have read to the end have read the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from palaver.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,6 +78,13 @@ class Draft:
                 return
         self._join_tail()
         self._pieces.append(piece)
+
+    def add_text(self, kind: PieceKind, text: str) -> None:
+        """Append text or reasoning: a word of an answer, which mostly continues the last piece."""
+        if text and self._pieces and self._pieces[-1].kind is kind:
+            self._tail.append(text)
+        else:
+            self.add(Piece(kind, text))
 
     def extend(self, pieces: Iterable[Piece]) -> None:
         for piece in pieces:

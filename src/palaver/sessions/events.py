@@ -15,14 +15,16 @@ If no summary could be made, the older messages leave the agent's view without o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from palaver.core.clock import format_time
+from palaver.core.dataclass import dataclass
 from palaver.core.ids import PersonId
 from palaver.sessions.message import Message, message_from_json, message_to_json
-from palaver.sessions.wire import JsonReader, write_keys
+from palaver.sessions.wire import JsonReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,8 +91,15 @@ class Event:
         person_id = self.person_id
         person = None if person_id is None else {"id": person_id, "name": person_names.get(person_id, "")}
         message = None if self.message is None else message_to_json(self.message)
-        keys = "seq kind at hidden person message facts"
-        return write_keys(keys, self, person=person, message=message, facts=dict(self.facts))
+        return {
+            "seq": self.seq,
+            "kind": self.kind.value,
+            "at": format_time(self.at),
+            "hidden": self.hidden,
+            "person": person,
+            "message": message,
+            "facts": dict(self.facts),
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Event:

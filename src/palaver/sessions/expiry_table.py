@@ -3,15 +3,19 @@
 Always true: a session ends here only if every lane that is on it would start another session with the next message
 (`lanes.get_or_create_entry`). The lanes stay on it: the next message there starts the other session, for the same
 reason, and `lanes.restore_session` lets this one continue.
+
+`expiry_base` finds them: it is not after the last activity of a human, and moves on only when the watcher meets a
+session that has been used since, or a person comes back to one that the watcher has passed by. So a message costs no
+change of an index.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
-from palaver.core.engines.base import Transaction, fetch_value
+from palaver.core.dataclass import dataclass
+from palaver.core.engines.base import Transaction, build_placeholders, fetch_value
 from palaver.core.source import decode_source
 from palaver.sessions import (
     activity_table as session_activity,
@@ -24,13 +28,14 @@ from palaver.sessions.gateway_config import MACHINE_PLATFORMS, GatewayConfig
 from palaver.sessions.model import EndReason, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from palaver.core.ids import SessionId
     from palaver.sessions.table import SessionRow
 
-_ACTIVITY = "COALESCE(s.last_human_at, s.created_at)"  # as the index `session_open_activity` has it
+_ACTIVITY = "COALESCE(last_human_at, created_at)"
+_IS_BEHIND = f"ended_at IS NULL AND expiry_base < {_ACTIVITY}"
 
 
 class PlaceType(NamedTuple):
@@ -41,9 +46,9 @@ class PlaceType(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A position in such a range: the last activity of a session, and its number."""
+    """A position in such a range: the `expiry_base` of a session, and its number."""
 
-    activity: int
+    base: int
     session_no: int
 
 
@@ -53,7 +58,7 @@ START = Position(-(2**62), 0)
 @dataclass(frozen=True, slots=True)
 class OpenSession:
     position: Position
-    is_on_lane: bool
+    is_silent: bool  # a lane is on it, and its last activity is before the time in question
 
 
 class ExpiryOutcome(Enum):
@@ -77,18 +82,30 @@ def list_place_types(tx: Transaction) -> list[PlaceType]:
 def list_open_sessions(
     tx: Transaction, place_type: PlaceType, after: Position, before: int, limit: int
 ) -> list[OpenSession]:
-    """List open sessions after a position whose last activity is before a time, the longest silent first."""
-    sql = f"""SELECT {_ACTIVITY}, s.no, EXISTS (SELECT 1 FROM lane l WHERE l.session_no = s.no) FROM session s
-        WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL AND {_ACTIVITY} >= $3
-        AND {_ACTIVITY} < $4 AND ({_ACTIVITY} > $3 OR s.no > $5) ORDER BY {_ACTIVITY}, s.no LIMIT $6"""
-    rows = tx.fetch_all(sql, *place_type, after.activity, before, after.session_no, limit)
-    return [OpenSession(Position(activity, no), bool(is_on_lane)) for activity, no, is_on_lane in rows]
+    """List open sessions after a position, among them all whose last activity is before a time."""
+    sql = f"""SELECT s.expiry_base, s.no, {_ACTIVITY} < $4 AND EXISTS (SELECT 1 FROM lane l WHERE l.session_no = s.no)
+        FROM session s WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL AND s.expiry_base >= $3
+        AND s.expiry_base < $4 AND (s.expiry_base > $3 OR s.no > $5) ORDER BY s.expiry_base, s.no LIMIT $6"""
+    rows = tx.fetch_all(sql, *place_type, after.base, before, after.session_no, limit)
+    return [OpenSession(Position(base, no), bool(is_silent)) for base, no, is_silent in rows]
 
 
-def find_first_activity(tx: Transaction, place_type: PlaceType, since: int) -> int | None:
-    """Return the oldest last activity, at a time or later, of the open sessions from a type of chats."""
-    sql = f"""SELECT {_ACTIVITY} FROM session s WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL
-        AND {_ACTIVITY} >= $3 ORDER BY {_ACTIVITY} LIMIT 1"""
+def has_any_behind(tx: Transaction, session_nos: Sequence[int]) -> bool:
+    """Return whether a human was active in one of these sessions since its `expiry_base`."""
+    some = build_placeholders(len(session_nos))
+    return tx.fetch_one(f"SELECT 1 FROM session WHERE no IN ({some}) AND {_IS_BEHIND}", *session_nos) is not None
+
+
+def bring_up_to_date(tx: Transaction, session_nos: Sequence[int]) -> None:
+    """Let the watcher meet these sessions again when they may expire after their last activity."""
+    some = build_placeholders(len(session_nos))
+    tx.execute(f"UPDATE session SET expiry_base = {_ACTIVITY} WHERE no IN ({some}) AND {_IS_BEHIND}", *session_nos)
+
+
+def find_first_base(tx: Transaction, place_type: PlaceType, since: int) -> int | None:
+    """Return the oldest `expiry_base`, at a time or later, of the open sessions from a type of chats."""
+    sql = """SELECT s.expiry_base FROM session s WHERE s.platform = $1 AND s.chat_type = $2 AND s.ended_at IS NULL
+        AND s.expiry_base >= $3 ORDER BY s.expiry_base LIMIT 1"""
     return fetch_value(tx, sql, *place_type, since)
 
 

@@ -8,13 +8,13 @@ the chat and who did it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from palaver.core.dataclass import dataclass
 from palaver.core.source import (
     PLATFORMS_WITH_SENDER_IDS,
-    PLATFORMS_WITHOUT_CHATS,
     PLATFORMS_WITHOUT_DELIVERY,
     SessionSource,
 )
@@ -37,9 +37,7 @@ def find_delivery_address(source: SessionSource) -> Address | None:
 
     It is also None when the source names no chat.
     """
-    if source.platform in PLATFORMS_WITHOUT_CHATS or not source.chat_id:
-        return None
-    return Address.from_source(source)
+    return Address.from_source(source) if source.has_chat else None
 
 
 class ReplyTo(StrEnum):

@@ -32,6 +32,10 @@ def _index_batch(batch: search.IndexBatch) -> Write[None]:
     return Write(lambda tx: search.index_batch(tx, batch))
 
 
+# False without a commit, which is nearly always so.
+_REBUILD = Write(search.rebuild_sessions, read_first=lambda tx: None if search.has_rebuild(tx) else False)
+
+
 class Indexer:
     """The background thread that indexes new messages. It starts with the first message."""
 
@@ -93,10 +97,11 @@ class Indexer:
                 if batch is not None:
                     self._engine.run(_index_batch(batch))
                     self._closed.wait(compute_pause(time.perf_counter() - started))
+                has_more = batch is not None or self._engine.run(_REBUILD)
             except StoreError:  # the disk is full or the server is down: the next message or search tries again
                 return True
             self._merge_parts()
-            if batch is None:
+            if not has_more:
                 return True
             if self._notified != notified and self._notified - indexed < MAX_BACKLOG_MESSAGES:
                 return False

@@ -11,19 +11,21 @@ conversation has a lane of its own. So its cost does not grow with the number of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.clock import BEGINNING_OF_TIME, to_micros
 from palaver.core.columns import Columns
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Conflict, Transaction, fetch_value
 from palaver.core.errors import NothingToRestore
-from palaver.core.ids import PersonId, SessionId, SessionKey
+from palaver.core.ids import PersonId, SessionId, SessionKey, new_person_id, new_session_id
 from palaver.core.old_rows import declare_old_rows
 from palaver.core.source import PLATFORMS_WITHOUT_CHATS, SessionSource, decode_source, encode_source
 from palaver.people import table as people
 from palaver.people.person_data import ExportedTable, FieldKind, make_fields
+from palaver.people.sender_ids import list_sender_ids
 from palaver.sessions import (
     activity_table as session_activity,
     message_table as message_log,
@@ -34,6 +36,7 @@ from palaver.sessions import (
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS, GatewayConfig
 from palaver.sessions.keys import DmScope, list_chat_key_prefixes
 from palaver.sessions.message import Author, Message
+from palaver.sessions.message_table import FirstMessage
 from palaver.sessions.model import (
     AUTOMATIC_START_REASONS,
     EndReason,
@@ -133,6 +136,17 @@ def find_open_entry(tx: Transaction, arrival: Arrival) -> SessionEntry | None:
 
 def get_or_create_entry(tx: Transaction, arrival: Arrival, *, force_new: bool = False) -> SessionEntry:
     """Return the lane's entry; start a session if there is none, the reset policy says so, or `force_new` is set."""
+    key, current, reason = _find_current(tx, arrival, force_new=force_new)
+    if current is not None and reason is None:
+        return SessionEntry(key, current.session)
+    no, _ = _start_session(tx, key, arrival, current, reason or StartReason.FIRST)
+    return SessionEntry(key, sessions.get_by_no(tx, no).session, is_new=True)
+
+
+def _find_current(
+    tx: Transaction, arrival: Arrival, *, force_new: bool = False
+) -> tuple[SessionKey, SessionRow | None, StartReason | None]:
+    """Return the lane of an arrival, the session it is on, and why another one starts; None if that continues."""
     person_row = (
         people.find_or_add_by_source(tx, arrival.source, arrival.now_micros)
         if arrival.config.get_dm_scope(arrival.source) is DmScope.PERSON
@@ -141,9 +155,7 @@ def get_or_create_entry(tx: Transaction, arrival: Arrival, *, force_new: bool = 
     key = arrival.config.build_session_key(arrival.source, person=person_row.person.id if person_row else None)
     current = find_current_session(tx, key, tx.for_update)
     reason = StartReason.FIRST if current is None else _find_start_reason(tx, current, arrival, force_new=force_new)
-    if current is not None and reason is None:
-        return SessionEntry(key, current.session)
-    return _start_session(tx, key, arrival, current, reason or StartReason.FIRST)
+    return key, current, reason
 
 
 def _find_start_reason(
@@ -191,8 +203,13 @@ def is_unanswered_post(session: Session) -> bool:
 
 
 def _start_session(
-    tx: Transaction, key: SessionKey, arrival: Arrival, current: SessionRow | None, reason: StartReason
-) -> SessionEntry:
+    tx: Transaction,
+    key: SessionKey,
+    arrival: Arrival,
+    current: SessionRow | None,
+    reason: StartReason,
+    first: FirstMessage | None = None,
+) -> tuple[int, SessionId]:
     now = arrival.now_micros
     shared = arrival.config.is_shared(arrival.source)
     audience_no = _get_new_session_audience(tx, key, arrival, shared=shared)
@@ -202,14 +219,16 @@ def _start_session(
         reset_setting, _ = find_reset_rule(tx, arrival, current.no)
         profile = session_settings.find_profile(tx, current.no)  # the person has not asked for another
     previous = current.session if current else None
-    no = sessions.create(tx, place, reason, now, previous=previous, reset_setting=reset_setting, profile=profile)
+    no, session_id = sessions.create(
+        tx, place, reason, now, previous=previous, reset_setting=reset_setting, profile=profile, first=first
+    )
     if current is None:
         _open_lane(tx, place, no, now)
     elif reason is StartReason.FIRST:
         _set_session(tx, key, current.no, no, now)
     else:
         _move(tx, key, current.no, no, EndReason(reason.value), now)
-    return SessionEntry(key, sessions.get_by_no(tx, no).session, is_new=True)
+    return no, session_id
 
 
 def _get_new_session_audience(tx: Transaction, key: str, arrival: Arrival, *, shared: bool) -> int:
@@ -244,7 +263,7 @@ def reset_session(tx: Transaction, key: str, now: int) -> SessionEntry | None:
         audience_no=audience_no,
         shared=bool(shared),
     )
-    no = sessions.create(tx, place, StartReason.MANUAL, now, previous=current.session)
+    no, _ = sessions.create(tx, place, StartReason.MANUAL, now, previous=current.session)
     _move(tx, key, current.no, no, EndReason.MANUAL, now)
     return SessionEntry(SessionKey(key), sessions.get_by_no(tx, no).session, is_new=True)
 
@@ -352,33 +371,65 @@ def _set_session(tx: Transaction, key: str, from_no: int, to_no: int, now: int) 
 
 def append_message(tx: Transaction, arrival: Arrival, message: Message, *, from_human: bool) -> RecordedMessage:
     """Append a message to the session of its lane, starting one if needed."""
-    recorded = append_in_one_statement(tx, arrival, message, from_human=from_human)
-    if recorded is not None:
-        return recorded
-    entry = get_or_create_entry(tx, arrival)
+    for may_start in (False, True) if tx.supports_data_ctes else (False,):
+        recorded = append_in_one_statement(tx, arrival, message, from_human=from_human, may_start=may_start)
+        if recorded is not None:
+            return recorded
+    key, current, reason = _find_current(tx, arrival)
+    if current is None or reason is not None:
+        return _start_with_message(
+            tx, key, arrival, current, reason or StartReason.FIRST, message, from_human=from_human
+        )
+    session = current.session
     person_id = None
-    if entry.session.shared or arrival.config.is_shared(arrival.source):
-        message, person_id = _add_author(tx, entry.session, arrival, message)
+    if session.shared or arrival.config.is_shared(arrival.source):
+        message, person_id = _add_author(tx, arrival, message, current if session.shared else None)
     seq = message_log.append_messages(
-        tx, entry.session_id, [message], arrival.now_micros, from_human=from_human, person_id=person_id
+        tx, session.id, [message], arrival.now_micros, from_human=from_human, person_id=person_id
     )
-    session = entry.session
     # The reset policy ran out when something was sent to the place, and no person has written since.
     was_started_by_post = session.last_human_at is None and session.start_reason in AUTOMATIC_START_REASONS
-    starts_session = entry.is_new or (from_human and was_started_by_post)
+    starts_session = from_human and was_started_by_post
     return RecordedMessage(
-        session_key=entry.session_key,
-        session_id=entry.session_id,
+        session_key=key,
+        session_id=session.id,
+        session_no=current.no,
         seq=seq,
         start_reason=session.start_reason if starts_session else None,
         previous_had_messages=starts_session and session.previous_had_messages,
     )
 
 
+def _start_with_message(
+    tx: Transaction,
+    key: SessionKey,
+    arrival: Arrival,
+    current: SessionRow | None,
+    reason: StartReason,
+    message: Message,
+    *,
+    from_human: bool,
+) -> RecordedMessage:
+    person_id = None
+    if arrival.config.is_shared(arrival.source):
+        message, person_id = _add_author(tx, arrival, message)
+    first = FirstMessage(message, from_human, person_id)
+    session_no, session_id = _start_session(tx, key, arrival, current, reason, first)
+    return RecordedMessage(
+        session_key=key,
+        session_id=session_id,
+        session_no=session_no,
+        seq=2,  # after the reason
+        start_reason=reason,
+        previous_had_messages=current is not None and current.session.message_count > 0,
+    )
+
+
 def append_in_one_statement(
-    tx: Transaction, arrival: Arrival, message: Message, *, from_human: bool
+    tx: Transaction, arrival: Arrival, message: Message, *, from_human: bool, may_start: bool
 ) -> RecordedMessage | None:
-    """Append a message with one changing statement, if its lane is on one person's session and that continues.
+    """Append a message with one changing statement, if its lane is on one person's session and that continues, or, with
+    `may_start`, starts with it. That needs data-modifying CTEs, and makes the statement slower for all other lanes.
 
     Return None, having changed nothing, otherwise. (`Write.single_statement` of `append_message`.)
     """
@@ -387,13 +438,42 @@ def append_in_one_statement(
     policy = arrival.config.get_reset_policy(arrival.source, profile)
     cutoff = policies.compute_reset_cutoff(policy, arrival.now)
     not_before = BEGINNING_OF_TIME if cutoff is None else to_micros(cutoff)
+    first_session = _describe_first_session(arrival) if may_start else None
     appended = message_log.append_message_on_lane(
-        tx, key, not_before, message, arrival.now_micros, from_human=from_human
+        tx, key, not_before, message, arrival.now_micros, from_human=from_human, first_session=first_session
     )
     if appended is None:
         return None
-    session_id, seq = appended
-    return RecordedMessage(session_key=key, session_id=session_id, seq=seq)
+    session_no, session_id, seq = appended
+    is_new = first_session is not None and session_id == first_session.session_id
+    return RecordedMessage(
+        session_key=key,
+        session_id=session_id,
+        session_no=session_no,
+        seq=seq,
+        start_reason=StartReason.FIRST if is_new else None,
+    )
+
+
+def _describe_first_session(arrival: Arrival) -> message_log.FirstSession | None:
+    """Return the session that would start in a lane of one known account; None if it takes more than one statement."""
+    config, source = arrival.config, arrival.source
+    account = people.find_account(source)
+    if account is None or list_sender_ids(source) or config.is_shared(source):
+        return None
+    if config.get_dm_scope(source) is DmScope.PERSON:
+        return None
+    name, role = people.choose_name_and_role(source)
+    return message_log.FirstSession(
+        platform=str(source.platform),
+        account=account[1],
+        person_id=new_person_id(),
+        person_name=name,
+        person_role=role.value,
+        chat_type=source.chat_type.value,
+        source=encode_source(source),
+        session_id=new_session_id(arrival.now),
+    )
 
 
 def append_to_session(
@@ -403,17 +483,17 @@ def append_to_session(
     session = session_row.session
     sessions.reopen(tx, session_row.no, arrival.now_micros, person_id)
     if session.shared:
-        message, person_id = _add_author(tx, session, arrival, message)
+        message, person_id = _add_author(tx, arrival, message, session_row)
     seq = message_log.append_messages(
         tx, session.id, [message], arrival.now_micros, from_human=True, person_id=person_id
     )
-    return RecordedMessage(session_key=session.key, session_id=session.id, seq=seq)
+    return RecordedMessage(session_key=session.key, session_id=session.id, session_no=session_row.no, seq=seq)
 
 
 def _add_author(
-    tx: Transaction, session: Session, arrival: Arrival, message: Message
+    tx: Transaction, arrival: Arrival, message: Message, shared: SessionRow | None = None
 ) -> tuple[Message, PersonId | None]:
-    """Add the author to a message where several people write, and let the author see a shared session.
+    """Add the author to a message where several people write, and let the author see a `shared` session.
 
     One person's session that continues in a shared lane stays visible to that person only.
     """
@@ -423,8 +503,8 @@ def _add_author(
         message = replace(message, author=Author(source.user_name or "", source.participant))
     if person_row is None:
         return message, None
-    if session.shared:
-        people.join_audience(tx, sessions.get(tx, session.id).audience_no, person_row.person.id, arrival.now_micros)
+    if shared is not None:
+        people.join_audience(tx, shared.audience_no, person_row.person.id, arrival.now_micros)
     return message, person_row.person.id
 
 

@@ -6,22 +6,27 @@ Entries of a person's list of sessions, and how far each person has read in a se
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.core.clock import to_micros
-from palaver.core.columns import Columns
-from palaver.core.engines.base import Transaction, build_placeholders
+from palaver.core.dataclass import dataclass
+from palaver.core.engines.base import Row, Transaction, build_placeholders
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN, PersonId
 from palaver.core.operation import Page
 from palaver.people import table as people
 from palaver.people.table import AUDIENCE_OWNER_NAME
-from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.lanes_table import BELONGS_TO_ITS_LANE
-from palaver.sessions.model import Session, SessionSummary
-from palaver.sessions.table import SELECT_SESSION, SessionRow, make_session_row
-from palaver.sessions.turn import BusyPolicy
+from palaver.sessions.model import (
+    SESSION_COLUMNS,
+    SUMMARY_COLUMNS,
+    Session,
+    SessionSummary,
+    read_session,
+    read_summary,
+)
+from palaver.sessions.table import PLACE_COLUMNS, SELECT_SESSION, VALUE_COLUMNS, SessionRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 MAX_PAGE_SIZE = 1000
 _AFTER_ALL = 2**62
+_ACTIVE_AT = [column.name for column in SESSION_COLUMNS.columns].index("active_at")  # its place in a row
+_NO = -2
 MAX_SESSIONS_EXAMINED = 2000  # for one page of a list with a condition that no index covers
 _ROWS_PER_READ = 200
 _MAX_AUDIENCES_PER_STATEMENT = 100
@@ -65,7 +72,15 @@ class SessionFilter:
 def list_sessions(tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None) -> Page[Session]:
     """Return a page of sessions, newest first, in these audiences (None: in all)."""
     rows, cursor = _read_page(tx, session_filter, audiences)
-    return Page((row.session for row in rows), cursor)
+    return Page(map(read_session, rows), cursor)
+
+
+def list_summaries(
+    tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None, person_id: PersonId
+) -> Page[SessionSummary]:
+    """Return the same page as the list entries of one person."""
+    rows, cursor = _read_page(tx, session_filter, audiences, person_id)
+    return Page(map(read_summary, rows), cursor)
 
 
 def list_matching_sessions(
@@ -79,11 +94,11 @@ def list_matching_sessions(
     examined, cursor = 0, session_filter.cursor
     while examined < MAX_SESSIONS_EXAMINED:
         rows, cursor = _read_page(tx, replace(session_filter, cursor=cursor, limit=_ROWS_PER_READ), audiences)
-        for row in rows:
-            if matches(row.session):
-                found.append(row.session)
+        for session in map(read_session, rows):
+            if matches(session):
+                found.append(session)
                 if len(found) == session_filter.limit:
-                    return Page(found, _make_cursor(row))
+                    return Page(found, _make_cursor(session))
         examined += len(rows)
         if cursor is None:
             break
@@ -91,35 +106,46 @@ def list_matching_sessions(
 
 
 def _read_page(
-    tx: Transaction, session_filter: SessionFilter, audiences: Sequence[int] | None
-) -> tuple[list[SessionRow], str | None]:
-    """Return the rows of a page, and the cursor that continues it."""
+    tx: Transaction,
+    session_filter: SessionFilter,
+    audiences: Sequence[int] | None,
+    person_id: PersonId | None = None,
+) -> tuple[list[Row], str | None]:
+    """Return the rows of a page, for a person with the columns of their summaries, and the cursor that continues it."""
     session_filter.check()
-    bounds, limit = _find_bounds(tx, session_filter, audiences), session_filter.limit
-    filter_params = [value for _, value in _list_conditions(session_filter)]
+    limit, select = session_filter.limit, SELECT_SESSION
+    params: list[object] = [*_find_bounds(tx, session_filter, audiences), limit]
+    params += [value for _, value in _list_conditions(session_filter)]
+    if person_id is not None:
+        params.append(person_id)
+        select = _SELECT_SUMMARY.format(person=f"${len(params)}")
     if audiences is None:
-        found = tx.fetch_all(_build_page_statement(session_filter, ""), *bounds, limit, *filter_params)
-        rows = list(map(make_session_row, found))
+        rows = tx.fetch_all(f"{select} {_build_page_conditions(session_filter)}", *params)
+    elif len(audiences) == 1:
+        in_audience = f"AND s.audience_no = ${len(params) + 1}"
+        rows = tx.fetch_all(f"{select} {_build_page_conditions(session_filter, in_audience)}", *params, *audiences)
     else:
         rows = []
         for start in range(0, len(audiences), _MAX_AUDIENCES_PER_STATEMENT):
             batch = audiences[start : start + _MAX_AUDIENCES_PER_STATEMENT]
-            first = 5 + len(filter_params)
-            statement = " UNION ALL ".join(
-                f"SELECT * FROM ({_build_page_statement(session_filter, f'AND s.audience_no = ${first + i}')}) AS a{i}"
-                for i in range(len(batch))
+            pages = (
+                _build_page_conditions(session_filter, f"AND s.audience_no = ${number}")
+                for number in range(len(params) + 1, len(params) + 1 + len(batch))
             )
-            sql = f"SELECT * FROM ({statement}) AS page ORDER BY active_at DESC, no DESC LIMIT $4"
-            found = tx.fetch_all(sql, *bounds, limit, *filter_params, *batch)
-            rows += map(make_session_row, found)
-        rows.sort(key=lambda row: (row.session.updated_at, row.no), reverse=True)
+            found = " UNION ALL ".join(
+                f"SELECT * FROM (SELECT s.no, s.active_at FROM session s {page}) AS a{i}"
+                for i, page in enumerate(pages)
+            )
+            newest = f"SELECT no FROM ({found}) AS page ORDER BY active_at DESC, no DESC LIMIT $4"
+            rows += tx.fetch_all(f"{select} WHERE s.no IN ({newest})", *params, *batch)
+        rows.sort(key=lambda row: (row[_ACTIVE_AT], row[_NO]), reverse=True)
         del rows[limit:]
-    return rows, _make_cursor(rows[-1]) if len(rows) == limit else None
+    return rows, _make_cursor(read_session(rows[-1])) if len(rows) == limit else None
 
 
-def _make_cursor(row: SessionRow) -> str:
+def _make_cursor(session: Session) -> str:
     """Return when the last session was active, and its id. Its number would tell how many sessions others have."""
-    return f"{to_micros(row.session.updated_at)}.{row.session.id}"
+    return f"{to_micros(session.updated_at)}.{session.id}"
 
 
 def _find_bounds(
@@ -135,13 +161,12 @@ def _find_bounds(
     return *end, session_filter.active_since or 0
 
 
-def _build_page_statement(session_filter: SessionFilter, audience_condition: str) -> str:
+def _build_page_conditions(session_filter: SessionFilter, audience_condition: str = "") -> str:
     state_condition = _STATE_CONDITIONS[session_filter.state]
     conditions = "".join(f" AND {sql.format(n)}" for n, (sql, _) in enumerate(_list_conditions(session_filter), 5))
     return (
-        f"{SELECT_SESSION} WHERE {state_condition}{conditions}"
-        f" {audience_condition} AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3"
-        " ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
+        f"WHERE {state_condition}{conditions} {audience_condition}"
+        " AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3 ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
     )
 
 
@@ -159,45 +184,27 @@ def has_any_messages(tx: Transaction) -> bool:
     return tx.fetch_one("SELECT 1 FROM session WHERE active_at IS NOT NULL LIMIT 1") is not None
 
 
-_SUMMARY = Columns(
-    SessionSummary,
-    types={BusyPolicy},
-    without={"session", "running", "queued", "has_delivery_address"},
+_OPEN_TURNS = "FROM turn t WHERE t.session_no = s.no AND t.state IN ('queued', 'running')"  # as in their index
+_SUMMARY_COLUMNS = SUMMARY_COLUMNS.format_select(
+    "s",
     read_seq="CASE WHEN m.read_seq < s.last_seq THEN m.read_seq WHEN m.read_seq IS NULL THEN 0 ELSE s.last_seq END",
     owner_name=f"CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END",
+    running=f"EXISTS (SELECT 1 {_OPEN_TURNS} AND t.state = 'running')",
+    queued=f"(SELECT COUNT(*) {_OPEN_TURNS} AND t.state = 'queued')",
+    belongs_to_its_lane=BELONGS_TO_ITS_LANE,
 )
+_SELECT_SUMMARY = f"""SELECT {VALUE_COLUMNS}, {_SUMMARY_COLUMNS}, {PLACE_COLUMNS} FROM session s
+    LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = {{person}}"""
 
 
 def load_summaries(tx: Transaction, sessions: Sequence[Session], person_id: PersonId) -> list[SessionSummary]:
-    """Return the list entries of these sessions for one person, in order; it takes two statements for any number."""
+    """Return the list entries of these sessions for one person, in order; it takes one statement for any number."""
     if not sessions:
         return []
-    sql = f"""SELECT s.id, s.no, {BELONGS_TO_ITS_LANE}, {_SUMMARY.format_select("s")} FROM session s
-        LEFT JOIN read_mark m ON m.session_no = s.no AND m.person_id = $1
-        WHERE s.id IN ({build_placeholders(len(sessions), first=2)})"""
-    found = tx.fetch_all(sql, person_id, *(session.id for session in sessions))
-    turn_counts = _count_open_turns(tx, [no for _, no, *_ in found])
-    by_id = {session.id: session for session in sessions}
-    summaries = {}
-    for session_id, no, belongs_to_its_lane, *columns in found:
-        session = by_id[session_id]
-        summaries[session_id] = _SUMMARY.decode(
-            columns,
-            session=session,
-            running=bool(turn_counts.get((no, "running"))),
-            queued=turn_counts.get((no, "queued"), 0),
-            has_delivery_address=bool(belongs_to_its_lane) and find_delivery_address(session.origin) is not None,
-        )
-    return [summaries[session.id] for session in sessions if session.id in summaries]
-
-
-def _count_open_turns(tx: Transaction, session_nos: Sequence[int]) -> dict[tuple[int, str], int]:
-    """Return how many turns run and wait in these sessions, by session number and state."""
-    if not session_nos:
-        return {}
-    sql = f"""SELECT session_no, state, COUNT(*) FROM turn WHERE session_no IN ({build_placeholders(len(session_nos))})
-        AND state IN ('queued', 'running') GROUP BY session_no, state"""
-    return {(no, state): count for no, state, count in tx.fetch_all(sql, *session_nos)}
+    sql = f"{_SELECT_SUMMARY.format(person='$1')} WHERE s.id IN ({build_placeholders(len(sessions), first=2)})"
+    found = map(read_summary, tx.fetch_all(sql, person_id, *(session.id for session in sessions)))
+    by_id = {summary.session.id: summary for summary in found}
+    return [by_id[session.id] for session in sessions if session.id in by_id]
 
 
 def is_private_to(tx: Transaction, session_row: SessionRow, person_id: PersonId) -> bool:

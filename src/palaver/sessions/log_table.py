@@ -82,7 +82,7 @@ def append_event(
         seq,
         kind.value,
         now,
-        json.dumps(make_json_storable(facts)) if facts else None,
+        encode_facts(facts),
         person_id,
         None if text is None else make_storable(str(text)),
     )
@@ -91,10 +91,15 @@ def append_event(
     return seq
 
 
+def encode_facts(facts: Mapping[str, object]) -> str | None:
+    return json.dumps(make_json_storable(facts)) if facts else None
+
+
 def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) -> list[dict[str, Any]]:
     """Return the visible messages in log order as dicts for a model; with `limit`, only the last of them."""
     session_id = parse_session_id(session_id)
-    rows = _load_unmarked_log(tx, session_id) if limit is None else []
+    # With a limit, PostgreSQL would need another round trip for a log in which something was hidden.
+    rows = _load_unmarked_log(tx, session_id, limit) if limit is None or tx.name == "sqlite" else []
     if not rows:
         expected = MAX_ROWS_PER_READ if limit is None else limit
         newest = _iter_newest_messages(tx, session_id, END_OF_LOG, expected, session_condition=BY_ID)
@@ -113,12 +118,16 @@ def load_transcript(tx: Transaction, session_id: str, limit: int | None = None) 
 _get_transcript_columns = itemgetter(*map(EventColumns._fields.index, ("role", "content", "body", "edited_text")))
 
 
-def _load_unmarked_log(tx: Transaction, session_id: str) -> list[Row]:
-    """Return all messages of a log in which nothing was ever hidden, which is the usual case; of others, none."""
-    is_marked = f"EXISTS (SELECT 1 FROM event near WHERE near.session_no = s.no AND {IS_NEAR_HIDDEN})"
-    sql = f"""SELECT role, content, body, {EDITED_TEXT} FROM event WHERE kind = 'message' AND session_no =
-        (SELECT s.no FROM session s WHERE s.id = $1 AND NOT {is_marked}) ORDER BY seq"""
-    return tx.fetch_all(sql, session_id)
+def _load_unmarked_log(tx: Transaction, session_id: str, limit: int | None) -> list[Row]:
+    """Return the messages of a log in which nothing was ever hidden, which is the usual case; of others, none."""
+    order, limits = ("seq", ()) if limit is None else ("seq DESC LIMIT $2", (limit,))
+    rows = tx.fetch_all(f"{_SELECT_UNMARKED_LOG} ORDER BY {order}", session_id, *limits)
+    return rows if limit is None else rows[::-1]
+
+
+_SELECT_UNMARKED_LOG = f"""SELECT role, content, body, {EDITED_TEXT} FROM event WHERE kind = 'message' AND session_no =
+    (SELECT s.no FROM session s WHERE s.id = $1
+    AND NOT EXISTS (SELECT 1 FROM event near WHERE near.session_no = s.no AND {IS_NEAR_HIDDEN}))"""
 
 
 def _build_transcript_message(

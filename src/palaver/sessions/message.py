@@ -12,16 +12,17 @@ conversation. A part with the URL of some other server would make us, or a provi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Final
 
 from palaver.core.clock import format_time
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidMessage
 from palaver.core.text import MAX_JSON_DEPTH, JsonTooDeep, is_storable, measure_json, strip_markdown
 from palaver.core.texts import Text, say
-from palaver.sessions.sent_message import find_sent_by
+from palaver.sessions.sent_message import SENT_BY_KEY, find_sent_by
 from palaver.sessions.speech import ATTACHMENT_PART_TYPE, MAX_TRANSCRIPT_CHARS, TRANSCRIPT_ERROR_KEY, TRANSCRIPT_KEY
 
 MESSAGE_ROLES = frozenset({"system", "user", "assistant", "tool"})
@@ -129,29 +130,20 @@ class Message:
 
 def message_to_json(message: Message) -> dict[str, Any]:
     """Convert a message; keys that Palaver does not know are included as they were stored."""
-    extra, author, content = message.extra, message.author, message.content
-    answered_seq, duration_ms = extra.get("answers"), extra.get("duration_ms")
-    sent_by = find_sent_by(extra)
+    author, content = message.author, message.content
     data = {
         "role": message.role,
         "content": list(content) if isinstance(content, tuple) else content,
         "author": None if author is None else {"name": author.name, "id": author.id},
-        "tool_calls": list(extra["tool_calls"]) if extra.get("tool_calls") else None,
-        "tool_call_id": _get_text(extra, "tool_call_id"),
-        "tool_name": _get_text(extra, "tool_name"),
-        "reasoning": _get_text(extra, "reasoning"),
-        "interrupted": bool(extra.get("interrupted")),
-        "is_error": bool(extra.get("is_error")),
-        "duration_ms": duration_ms if isinstance(duration_ms, int) else None,
-        "answers_seq": answered_seq if isinstance(answered_seq, int) else None,
-        "platform_message_id": message.platform_message_id,
-        "edited": extra.get("edited") is True,
-        "sent_at": _get_time(extra.get("sent_at")),
-        "context": _get_quotes(extra.get("context")),
-        "replied_message": _get_quote(extra.get("replied_message")),
-        "sent_by": None if sent_by is None else sent_by.to_dict(),
+        **_JSON_WITHOUT_EXTRA,
     }
-    return data | {key: value for key, value in extra.items() if key not in data and key != "answers"}
+    data["platform_message_id"] = message.platform_message_id
+    for key, value in message.extra.items():
+        if (write := _EXTRA_WRITERS.get(key)) is not None:
+            data["answers_seq" if key == "answers" else key] = write(value)
+        elif key not in data:
+            data[key] = value
+    return data
 
 
 def message_from_json(data: Mapping[str, Any]) -> Message:
@@ -187,9 +179,51 @@ def _get_time(value: object) -> str | None:
     return None if moment is None or moment.tzinfo is None else format_time(moment)
 
 
-def _get_text(extra: Mapping[str, Any], key: str) -> str | None:
-    value = extra.get(key)
+def _get_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _get_number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _describe_sender(value: object) -> dict[str, Any] | None:
+    sent_by = find_sent_by({SENT_BY_KEY: value})
+    return None if sent_by is None else sent_by.to_dict()
+
+
+# The JSON of a message without any of these keys, which are in `extra` and written by the functions below.
+_JSON_WITHOUT_EXTRA: Final[Mapping[str, Any]] = {
+    "tool_calls": None,
+    "tool_call_id": None,
+    "tool_name": None,
+    "reasoning": None,
+    "interrupted": False,
+    "is_error": False,
+    "duration_ms": None,
+    "answers_seq": None,
+    "platform_message_id": None,
+    "edited": False,
+    "sent_at": None,
+    "context": None,
+    "replied_message": None,
+    "sent_by": None,
+}
+_EXTRA_WRITERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "tool_calls": lambda value: list(value) if value else None,
+    "tool_call_id": _get_text,
+    "tool_name": _get_text,
+    "reasoning": _get_text,
+    "interrupted": bool,
+    "is_error": bool,
+    "duration_ms": _get_number,
+    "answers": _get_number,
+    "edited": lambda value: value is True,
+    "sent_at": _get_time,
+    "context": _get_quotes,
+    "replied_message": _get_quote,
+    "sent_by": _describe_sender,
+}
 
 
 def join_text_parts(parts: Sequence[Any]) -> str:

@@ -12,10 +12,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from palaver.core.clock import from_micros
-from palaver.core.engines.base import Row, Transaction, fetch_value, list_columns
+from palaver.core.engines.base import Conflict, Row, Transaction, fetch_value, list_columns
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import PersonId, SessionId, parse_session_id
-from palaver.core.text import is_too_deep, make_json_storable, make_storable
+from palaver.core.text import encode_json, is_too_deep, make_storable
 from palaver.core.titles import make_words_title
 from palaver.sessions import usage_table as usages
 from palaver.sessions.events import Event, EventKind
@@ -38,6 +38,19 @@ EDITED_TEXT = """CASE WHEN event.edited_by IS NOT NULL THEN (SELECT edit.content
 QUICK_ANSWER_MICROS = 5_000_000
 _MOVES_UP = f"(active_at IS NULL OR active_at < $3 - {QUICK_ANSWER_MICROS} OR $4 = 1)"
 PREVIEW_ROLES = frozenset({"user", "assistant"})
+
+
+class FirstSession(NamedTuple):
+    """The session to start in a lane that does not exist, and its person, who is added if they are unknown."""
+
+    platform: str
+    account: str
+    person_id: PersonId
+    person_name: str
+    person_role: str
+    chat_type: str
+    source: str
+    session_id: SessionId
 
 
 class EventColumns(NamedTuple):
@@ -91,7 +104,7 @@ def encode_message(message: Message, person_id: PersonId | None) -> MessageRow:
     if message.author is not None:
         body["author"] = message.author.to_dict()
     try:
-        encoded = json.dumps(make_json_storable(body), allow_nan=False, separators=(",", ":")) if body else None
+        encoded = encode_json(body, allow_nan=False) if body else None
     except (TypeError, ValueError) as error:
         raise InvalidMessage(f"The message contains something that JSON cannot represent: {error}") from None
     return (message.role, text, encoded, person_id, message.platform_message_id)
@@ -184,12 +197,42 @@ def _parse_finite(text: str) -> float:
 _DECODER = json.JSONDecoder(parse_float=_parse_finite, parse_constant=_parse_finite)
 
 
-# Reserves seqs and updates the counters. Parameters (`_SessionUpdate`): session id, number of messages, now, 1 if a
-# human wrote them, preview or NULL, number of tool calls, automatic title or NULL.
+class _AppendTarget(NamedTuple):
+    """What an append in steps must know of its session, read in its transaction."""
+
+    no: int
+    id: str
+    platform: str
+    audience_no: int
+    last_seq: int
+    message_count: int
+    tool_call_count: int
+    active_at: int | None
+    last_human_at: int | None
+    unindexed: int
+    has_title: int
+
+
+class FirstMessage(NamedTuple):
+    """The message with which a session starts."""
+
+    message: Message
+    from_human: bool
+    person_id: PersonId | None = None  # its author, where several people write
+
+
+_STARTED = _AppendTarget(0, "", "", 0, 1, 0, 0, None, None, 0, 0)  # a session with one event, and no message
+_SELECT_TARGET = f"SELECT {list_columns(_AppendTarget, has_title='auto_title IS NOT NULL')} FROM session"
+_SELECT_TARGET_BY_ID = f"{_SELECT_TARGET} WHERE id = $1"
+
+# Reserves seqs and updates the counters in a statement that does a whole append. Parameters (`_SessionUpdate`): session
+# id, number of messages, now, 1 if a human wrote them, preview or NULL, number of tool calls, automatic title or NULL.
 _UPDATE_SESSION = """
     UPDATE session SET last_seq = last_seq + $2, message_count = message_count + $2, last_message_at = $3,
-        last_human_at = CASE WHEN $4 = 1 THEN $3 ELSE last_human_at END, preview = COALESCE($5, preview),
-        tool_call_count = tool_call_count + $6, auto_title = COALESCE(auto_title, $7), redo_seq = NULL"""
+        last_human_at = CASE WHEN $4 = 1 THEN $3 ELSE last_human_at END,
+        expiry_base = CASE WHEN $4 = 1 AND last_human_at IS NULL THEN $3 ELSE expiry_base END,
+        preview = COALESCE($5, preview), tool_call_count = tool_call_count + $6,
+        auto_title = COALESCE(auto_title, $7), redo_seq = NULL"""
 _SessionUpdate = tuple[str, int, int, int, str | None, int, str | None]
 
 _UPDATE_AND_MOVE_SESSION = (
@@ -198,6 +241,7 @@ _UPDATE_AND_MOVE_SESSION = (
 
 INSERT_EVENT = """
     INSERT INTO event (session_no, seq, kind, created_at, role, content, body, person_id, platform_message_id)"""
+INSERT_ANY_EVENT = INSERT_EVENT + " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 INSERT_MESSAGE = INSERT_EVENT + " VALUES ($1, $2, 'message', $3, $4, $5, $6, $7, $8)"
 
 # The session of a lane, as long as it continues: not ended, and not past the reset policy's horizon ($8). The first
@@ -205,11 +249,22 @@ INSERT_MESSAGE = INSERT_EVENT + " VALUES ($1, $2, 'message', $3, $4, $5, $6, $7,
 _CONTINUES_ON_LANE = """WHERE no = (SELECT session_no FROM lane WHERE key = $1 AND shared = 0) AND ended_at IS NULL
     AND shared = 0 AND COALESCE(last_human_at, created_at) >= $8
     AND (last_human_at IS NOT NULL OR start_reason NOT IN ('idle', 'daily'))"""
-_UPDATE_SESSION_ON_LANE = (
-    f"{_UPDATE_SESSION}, unindexed = 1, active_at = $3 {_CONTINUES_ON_LANE} RETURNING no, last_seq, id"
-)
-_APPEND_ON_LANE = f"""WITH updated AS ({_UPDATE_SESSION_ON_LANE}), stored AS ({INSERT_EVENT}
+_CONTINUES_AND_IS_FREE = f"WHERE no = (SELECT no FROM session {_CONTINUES_ON_LANE} FOR NO KEY UPDATE SKIP LOCKED)"
+
+
+def _build_append_on_lane(condition: str) -> str:
+    return f"""WITH updated AS ({_UPDATE_SESSION}, unindexed = 1, active_at = $3 {condition}
+    RETURNING no, last_seq, id), stored AS ({INSERT_EVENT}
     SELECT no, last_seq, 'message', $3, $9, $10, $11, $12, $13 FROM updated) SELECT no, last_seq, id FROM updated"""
+
+
+_SELECT_TARGET_ON_LANE = f"{_SELECT_TARGET} {_CONTINUES_ON_LANE.replace('$8', '$2')}"
+_APPEND_ON_LANE = _build_append_on_lane(_CONTINUES_ON_LANE)
+_APPEND_ON_FREE_LANE = _build_append_on_lane(_CONTINUES_AND_IS_FREE)
+# The same, or the lane's first session starts (PostgreSQL). A function of the schema, because steps in this statement
+# would take time with every message. Parameters: those of `_APPEND_ON_LANE`, then `FirstSession`.
+_APPEND_OR_START = f"""{_APPEND_ON_LANE} UNION ALL SELECT * FROM palaver_start_session($1, $3, $4, $5, $6, $7,
+    $9, $10, $11, $13, $14, $15, $16, $17, $18, $19, $20, $21) WHERE NOT EXISTS (SELECT FROM updated)"""
 
 
 def append_messages(
@@ -227,73 +282,132 @@ def append_messages(
     It raises `SessionNotFound` for a deleted session: a late write brings nothing back.
     """
     rows = [encode_message(message, person_id) for message in messages]
-    tool_calls = sum(map(_count_tool_calls, messages))
-    update = (
-        parse_session_id(session_id),
-        len(rows),
-        now,
-        int(from_human),
-        _find_preview(rows),
-        tool_calls,
-        _find_first_words(rows),
-    )
-    append = _append_in_one_statement if tx.supports_data_ctes else _append_in_steps
-    last_seq = append(tx, update, rows, usage)
+    last_seq: int | None = None
+    if tx.supports_data_ctes:
+        update = _build_update_params(parse_session_id(session_id), messages, rows, now, from_human=from_human)
+        last_seq = _append_in_one_statement(tx, update, rows, usage)
+    elif (target := _find_target(tx, _SELECT_TARGET_BY_ID, parse_session_id(session_id))) is not None:
+        last_seq = _append_in_steps(tx, target, messages, rows, now, from_human=from_human, usage=usage)
     if last_seq is None:
-        raise SessionNotFound.for_id(session_id)
+        raise Conflict if tx.is_shared else SessionNotFound.for_id(session_id)  # it may only be locked
     return last_seq
 
 
 def append_message_on_lane(
-    tx: Transaction, key: str, not_before: int, message: Message, now: int, *, from_human: bool
-) -> tuple[SessionId, int] | None:
+    tx: Transaction,
+    key: str,
+    not_before: int,
+    message: Message,
+    now: int,
+    *,
+    from_human: bool,
+    first_session: FirstSession | None = None,
+) -> tuple[int, SessionId, int] | None:
     """Append to the session of a lane, if it is one person's and the last activity in it is not before `not_before`.
 
-    Return the session's id and the seq of the message; None, having changed nothing, if there is no such session.
+    Return the session's number and id, and the seq of the message; None, having changed nothing, if there is no such
+    session. On an engine with data-modifying CTEs `first_session` is started if the lane does not exist.
     """
     row = encode_message(message, None)
-    preview, first_words = _find_preview([row]), _find_first_words([row])
-    update = (key, 1, now, int(from_human), preview, _count_tool_calls(message), first_words, not_before)
-    if tx.supports_data_ctes:
-        updated = tx.fetch_one(_APPEND_ON_LANE, *update, *row)
+    if not tx.supports_data_ctes:
+        target = _find_target(tx, _SELECT_TARGET_ON_LANE, key, not_before)
+        if target is None:
+            return None
+        seq = _append_in_steps(tx, target, [message], [row], now, from_human=from_human)
+        return target.no, SessionId(target.id), seq
+    update = _build_update_params(key, [message], [row], now, from_human=from_human)
+    if tx.is_shared:  # a first session could wait for another process that adds the same person
+        updated = tx.fetch_one(_APPEND_ON_FREE_LANE, *update, not_before, *row)
+    elif first_session is not None:
+        updated = tx.fetch_one(_APPEND_OR_START, *update, not_before, *row, *first_session)
     else:
-        updated = tx.fetch_one(_UPDATE_SESSION_ON_LANE, *update)
+        updated = tx.fetch_one(_APPEND_ON_LANE, *update, not_before, *row)
     if updated is None:
         return None
     no, seq, session_id = updated
-    if not tx.supports_data_ctes:
-        tx.execute(INSERT_MESSAGE, no, seq, now, *row)
-    return SessionId(session_id), int(seq)
+    return int(no), SessionId(session_id), int(seq)
+
+
+def _find_target(tx: Transaction, select: str, *params: object) -> _AppendTarget | None:
+    row = tx.fetch_one(select, *params)
+    return None if row is None else _AppendTarget._make(row)
 
 
 def _append_in_steps(
-    tx: Transaction, update: _SessionUpdate, rows: list[MessageRow], usage: TurnUsage | None
-) -> int | None:
-    session_id, count, now, from_human, *_ = update
-    params: tuple[object, ...] = update
+    tx: Transaction,
+    target: _AppendTarget,
+    messages: Sequence[Message],
+    rows: list[MessageRow],
+    now: int,
+    *,
+    from_human: bool,
+    usage: TurnUsage | None = None,
+) -> int:
+    """Append to a session that this transaction has read: only the columns and indexes that change are written."""
+    no, count = target.no, len(rows)
+    last_seq = target.last_seq + count
+    changes = _list_changes(target, messages, rows, now, from_human=from_human)
+    totals: tuple[object, ...] = ()
     if usage is not None:
-        usage_values = usages.get_values(usage)
-        is_new = tx.execute(usages.build_insert(3, "$2"), session_id, now, *usage_values[:-1])
-        params = (*update, is_new, *usage_values)
-    updated = tx.fetch_one(_build_session_update(has_usage=usage is not None, from_human=from_human == 1), *params)
-    if updated is None:
-        return None
-    no, last_seq, moves_up = updated
-    if moves_up and not from_human:
-        tx.execute("UPDATE session SET unindexed = 1, active_at = $2 WHERE no = $1", no, now)
+        turn_id, *rest = usages.get_values(usage)
+        if usages.insert(tx, no, now, target.platform, target.audience_no, turn_id, *rest[:-1]):
+            totals = tuple(rest)
+    tx.execute(_build_update_in_steps(tuple(changes), has_totals=bool(totals)), no, *totals, *changes.values())
     if count == 1:
         tx.execute(INSERT_MESSAGE, no, last_seq, now, *rows[0])
     else:
         tx.execute_many(INSERT_MESSAGE, [(no, last_seq - count + i, now, *row) for i, row in enumerate(rows, 1)])
-    return int(last_seq)
+    return last_seq
+
+
+def _list_changes(
+    target: _AppendTarget, messages: Sequence[Message], rows: list[MessageRow], now: int, *, from_human: bool
+) -> dict[str, object]:
+    """Return the columns of a session that change with messages."""
+    changes: dict[str, object] = {
+        "last_seq": target.last_seq + len(rows),
+        "message_count": target.message_count + len(rows),
+        "last_message_at": now,
+        "redo_seq": None,
+    }
+    if (preview := _find_preview(rows)) is not None:
+        changes["preview"] = preview
+    if not target.has_title and (first_words := _find_first_words(rows)) is not None:
+        changes["auto_title"] = first_words
+    if tool_calls := sum(map(_count_tool_calls, messages)):
+        changes["tool_call_count"] = target.tool_call_count + tool_calls
+    if from_human:
+        changes["last_human_at"] = now
+        if target.last_human_at is None:  # what was sent there before has let the expiry watcher pass it by
+            changes["expiry_base"] = now
+    if from_human or target.active_at is None or target.active_at < now - QUICK_ANSWER_MICROS:
+        changes["active_at"] = now
+    if not target.unindexed:
+        changes["unindexed"] = 1
+    return changes
+
+
+def prepare_first_message(first: FirstMessage, now: int) -> tuple[dict[str, object], MessageRow]:
+    """Return the columns that a session has from its first message, which follows one other event, and its row."""
+    row = encode_message(first.message, first.person_id)
+    return _list_changes(_STARTED, [first.message], [row], now, from_human=first.from_human), row
 
 
 @cache
-def _build_session_update(*, has_usage: bool, from_human: bool) -> str:
-    """Build the first statement of an append in steps. Parameters: `_SessionUpdate`, then those of the usage."""
-    totals = f", {usages.build_totals_update(9, '$8 = 1')}" if has_usage else ""
-    move = ", unindexed = 1, active_at = $3" if from_human else ""
-    return f"{_UPDATE_SESSION}{totals}{move} WHERE id = $1 RETURNING no, last_seq, unindexed = 0 OR {_MOVES_UP}"
+def _build_update_in_steps(columns: tuple[str, ...], *, has_totals: bool) -> str:
+    """Build the change of a session. Parameters: its number, the usage without its id, then one for each column."""
+    totals = [usages.build_totals_update(1)] if has_totals else []
+    first = 2 + (usages.TOTALS_VALUE_COUNT if has_totals else 0)
+    changes = [f"{name} = ${number}" for number, name in enumerate(columns, first)]
+    return f"UPDATE session SET {', '.join([*totals, *changes])} WHERE no = $1"
+
+
+def _build_update_params(
+    id_or_key: str, messages: Sequence[Message], rows: list[MessageRow], now: int, *, from_human: bool
+) -> _SessionUpdate:
+    tool_calls = sum(map(_count_tool_calls, messages))
+    preview, first_words = _find_preview(rows), _find_first_words(rows)
+    return (id_or_key, len(rows), now, int(from_human), preview, tool_calls, first_words)
 
 
 def _append_in_one_statement(
@@ -302,22 +416,25 @@ def _append_in_one_statement(
     is_batch = len(rows) > 1
     columns = [list(column) for column in zip(*rows, strict=True)] if is_batch else rows[0]
     usage_values = () if usage is None else usages.get_values(usage)
-    statement = _build_whole_append(has_usage=usage is not None, is_batch=is_batch)
+    statement = _build_whole_append(has_usage=usage is not None, is_batch=is_batch, is_shared=tx.is_shared)
     return fetch_value(tx, statement, *update, *columns, *usage_values)
 
 
 @cache
-def _build_whole_append(*, has_usage: bool, is_batch: bool) -> str:
+def _build_whole_append(*, has_usage: bool, is_batch: bool, is_shared: bool) -> str:
     """Build the statement that does a whole append.
 
     Parameters: `_SessionUpdate`, the five columns of the message (arrays for a batch), then those of the usage.
     """
-    steps, update, new_usage = [], _UPDATE_AND_MOVE_SESSION, ""
+    steps, update, new_usage, condition = [], _UPDATE_AND_MOVE_SESSION, "", "id = $1"
+    if is_shared:
+        steps.append("free AS (SELECT no FROM session WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED)")
+        condition = "no = (SELECT no FROM free)"
     if has_usage:
-        steps.append(f"used AS ({usages.build_insert(13, '$3')} RETURNING 1)")
+        steps.append(f"used AS ({usages.build_insert(13, '$3', condition)} RETURNING 1)")
         update += f", {usages.build_totals_update(13, 'new_usage.n = 1')}"
         new_usage = " FROM (SELECT COUNT(*) AS n FROM used) AS new_usage"
-    steps.append(f"updated AS ({update}{new_usage} WHERE id = $1 RETURNING no, last_seq)")
+    steps.append(f"updated AS ({update}{new_usage} WHERE {condition} RETURNING no, last_seq)")
     if is_batch:
         rows = (
             "SELECT no, last_seq - $2 + m.n, 'message', $3, m.role, m.content, m.body, m.person_id, m.platform_id"

@@ -14,14 +14,17 @@ A conversation as one person sees it: the session, how far they have read it, an
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from palaver.core.columns import Columns, StoredValue, compile_writer
+from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.titles import clean_long_text
 from palaver.sessions.message import Message, message_to_json
+from palaver.sessions.turn import BusyPolicy
 from palaver.sessions.usage import UsageTotals
 from palaver.sessions.wire import JsonReader, write_keys
 
@@ -32,12 +35,14 @@ if TYPE_CHECKING:
     from palaver.core.ids import PersonId, ProjectId, SessionId, SessionKey
     from palaver.sessions.events import Event
     from palaver.sessions.search_text import Snippet
-    from palaver.sessions.turn import BusyPolicy
 
 
 T = TypeVar("T")
 MAX_PROJECT_INSTRUCTION_CHARS: Final = 20_000
 MAX_VERSIONS: Final = 200  # of one message
+_JSON_KEYS: Final = """id title auto_title display_name preview platform chat_type key source shared pinned archived
+    project_id parent_id message_count tool_call_count created_at active_at last_message_at last_human_at start_reason
+    previous_had_messages is_first_contact ended_at end_reason model model_provider context_tokens usage"""
 
 
 class EndReason(StrEnum):
@@ -65,12 +70,16 @@ POLICY_END_REASONS = frozenset({EndReason.IDLE, EndReason.DAILY})
 
 
 @lru_cache(maxsize=512)  # a list asks for the same source several times
-def _parse_source(source_json: str) -> SessionSource:
+def parse_source(source_json: str) -> SessionSource:
     return SessionSource.from_dict(json.loads(source_json))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+def find_display_name(title: str | None, auto_title: str | None, source_json: str) -> str:
+    return title or auto_title or parse_source(source_json).description
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session(StoredValue):
     """One conversation: its origin, state and counters."""
 
     id: SessionId
@@ -103,11 +112,13 @@ class Session:
     source_json: str = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        keys = """id title auto_title display_name preview platform chat_type key source shared pinned archived
-            project_id parent_id message_count tool_call_count created_at active_at last_message_at last_human_at
-            start_reason previous_had_messages is_first_contact ended_at end_reason model model_provider
-            context_tokens usage"""
-        return write_keys(keys, self, source=self.origin, context_tokens=self.last_prompt_tokens)
+        return _write_session(*self.get_row(), source=self.origin.to_dict(), usage=self.usage.to_dict())
+
+    def get_row(self) -> Sequence[Any]:
+        """Return a row that begins with `SESSION_COLUMNS` and `USAGE_COLUMNS`."""
+        if hasattr(self, "row"):
+            return self.row
+        return (*SESSION_COLUMNS.encode_value(self).values(), *USAGE_COLUMNS.encode_value(self.usage).values())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Session:
@@ -126,12 +137,12 @@ class Session:
     @property
     def origin(self) -> SessionSource:
         """The source of its first message."""
-        return _parse_source(self.source_json)
+        return parse_source(self.source_json)
 
     @property
     def display_name(self) -> str:
         """Its title, or a description of where it takes place."""
-        return self.shown_title or self.origin.description
+        return find_display_name(self.title, self.auto_title, self.source_json)
 
     @property
     def updated_at(self) -> datetime:
@@ -154,6 +165,19 @@ class Session:
         if self.model is None or self.model_provider in {None, self.model}:
             return self.model
         return f"{self.model_provider}:{self.model}"
+
+
+SESSION_COLUMNS: Final = Columns(Session, without={"usage"})
+USAGE_COLUMNS: Final = Columns(UsageTotals)  # they follow those of the session
+read_session: Final = SESSION_COLUMNS.compile_reader(
+    usage=lambda row: USAGE_COLUMNS.decode(row[len(SESSION_COLUMNS) :])
+)
+_write_session = compile_writer(
+    SESSION_COLUMNS.columns,
+    _JSON_KEYS.split(),
+    display_name=("title auto_title source_json", find_display_name),
+    context_tokens=("last_prompt_tokens", None),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +237,7 @@ class RecordedMessage:
 
     session_key: SessionKey
     session_id: SessionId
+    session_no: int  # of the session in the database
     seq: int  # the message's number in the session's log
     start_reason: StartReason | None = None  # of a session in which this is the first message of a person; else None
     previous_had_messages: bool = False  # the lane's previous session had messages: tell the person about the reset
@@ -298,8 +323,8 @@ class Version:
     answer: str  # empty if there is none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSummary:
+@dataclass(frozen=True, kw_only=True)
+class SessionSummary(StoredValue):
     """An entry in a person's list of conversations."""
 
     session: Session
@@ -314,7 +339,25 @@ class SessionSummary:
     running: bool = False  # the agent is answering
     queued: int = 0  # turns that wait
     owner_name: str | None = None  # None if several people share it
-    has_delivery_address: bool = False  # it has a chat where answers can be sent if the platform is connected
+    belongs_to_its_lane: bool = False  # it takes place, or took place, in the chat where it was started
+
+    def get_row(self) -> Sequence[Any]:
+        """Return a row that begins with `SESSION_COLUMNS`, `USAGE_COLUMNS` and `SUMMARY_COLUMNS`."""
+        if hasattr(self, "row"):
+            return self.row
+        return (*self.session.get_row()[:_FIRST_SUMMARY_COLUMN], *SUMMARY_COLUMNS.encode_value(self).values())
+
+    @property
+    def has_delivery_address(self) -> bool:
+        """Return whether it has a chat where answers can be sent if the platform is connected."""
+        return self.belongs_to_its_lane and self.session.origin.has_chat
+
+
+SUMMARY_COLUMNS: Final = Columns(
+    SessionSummary, types={BusyPolicy}, without={"session"}
+)  # they follow those of the usage
+_FIRST_SUMMARY_COLUMN: Final = len(SESSION_COLUMNS) + len(USAGE_COLUMNS)
+read_summary: Final = SUMMARY_COLUMNS.compile_reader(first=_FIRST_SUMMARY_COLUMN, session=read_session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

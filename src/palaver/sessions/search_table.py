@@ -16,11 +16,13 @@ calls `merge_parts` instead. FTS5 also keeps the words of a deleted message unti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.columns import Columns
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value, list_columns
 from palaver.people.table import AUDIENCE_OWNER_NAME
 from palaver.sessions import deletion_table as session_deletion
@@ -37,8 +39,9 @@ from palaver.sessions.search_text import (
     SearchFilter,
     Snippet,
     Term,
-    build_index_text,
     build_snippet,
+    list_pairs,
+    split_index_words,
 )
 
 if TYPE_CHECKING:
@@ -51,10 +54,11 @@ MAX_LISTED_SESSIONS = 100  # that are looked up one by one
 _ARCHIVED_NUMBERS = {ArchivedFilter.BOTH: 0, ArchivedFilter.ONLY: 1, ArchivedFilter.WITHOUT: 2}
 _NEVER, _FOREVER = -(2**62), 2**62
 _MAX_MICROS = 200 * 366 * 86_400 * 1_000_000  # after the last year, and before the last one that Python knows
-# PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
-# sorts half of it for a common one. So we search the newest messages first, where a common word is found at once, and
-# then, for a word that is not common, everything that the word index returns.
-NEWEST_MESSAGE_COUNT = 200
+NEWEST_MESSAGE_COUNT = 200  # searched first on PostgreSQL
+MAX_NEWEST_MESSAGE_COUNT = 4000  # then, for a word that is less common
+MIN_REBUILT_EVENTS = 128  # that are indexed again before the next ones: meanwhile their readers' searches wait for them
+MAX_REBUILT_SESSIONS = 128
+_PAIR_GAP = " · "  # for FTS5 a word, for us never a part of one
 MAX_BATCH_CHARS = 100_000  # of the messages in one batch, which has at least one: other writers wait for it
 _EVENTS_PER_LOOKUP = 100
 _EVENTS_PER_READ = 64
@@ -190,11 +194,14 @@ class _NewEvent(NamedTuple):
     person_id: str | None
 
 
-_SELECT_UNINDEXED = "SELECT no, audience_no, shared, platform, indexed_seq, last_seq FROM session WHERE unindexed = 1"
+_SELECT_UNINDEXED = """SELECT no, audience_no, shared, platform, indexed_seq, last_seq,
+    COALESCE((SELECT up_to_seq FROM search_rebuild WHERE session_no = no), 0) FROM session WHERE unindexed = 1"""
 # An edit is indexed as its message: with the edited message's number, role, time and person.
 _SELECT_NEW_EVENTS = f"""SELECT {list_columns(_NewEvent)} FROM event
     WHERE session_no = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
 _SELECT_EDITED = "SELECT no, role, created_at, person_id FROM event WHERE session_no = $1 AND seq = $2"
+_SELECT_REBUILD = """SELECT s.no, r.up_to_seq, s.indexed_seq, s.last_seq, s.is_deleted
+    FROM search_rebuild r JOIN session s ON s.no = r.session_no ORDER BY r.session_no LIMIT $1"""
 _HIT = Columns(
     SearchHit,
     types={Snippet},
@@ -205,22 +212,56 @@ _HIT = Columns(
     archived="s.archived_at IS NOT NULL",
     owner_name=f"CASE WHEN s.shared = 0 THEN {AUDIENCE_OWNER_NAME} END",
 )
-_SELECT_HIT = f"""SELECT {_HIT.format_select("e")}, e.role, e.content, e.body, e.platform_message_id,
+_SELECT_HIT = f"""SELECT e.no AS event_no, {_HIT.format_select("e")}, e.role, e.content, e.body, e.platform_message_id,
     CASE WHEN e.edited_by IS NOT NULL THEN (SELECT edit.content FROM event AS edit
         WHERE edit.session_no = e.session_no AND edit.seq = e.edited_by) END FROM"""
 
 NO_CONDITIONS = SearchConditions()
 _IS_VISIBLE = "e.hidden_by IS NULL AND s.is_deleted = 0"  # a session that is being deleted has words in the index
-_JOIN_VISIBLE = f"JOIN event e ON e.no = x.event_no JOIN session s ON s.no = e.session_no WHERE {_IS_VISIBLE}"
-_SEARCH_NEWEST = f"""WITH x AS MATERIALIZED (SELECT event_no FROM (SELECT event_no, words FROM search
-    WHERE event_no < $2 ORDER BY event_no DESC LIMIT $8) AS newest WHERE words @@ $1::tsquery)
-    {_SELECT_HIT} x {_JOIN_VISIBLE} AND {_IS_EXACT} ORDER BY x.event_no DESC LIMIT $3"""
-_SEARCH_ALL = f"""WITH x AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ $1::tsquery)
-    {_SELECT_HIT} x {_JOIN_VISIBLE} AND x.event_no < $2 AND {_IS_EXACT}
-    ORDER BY x.event_no DESC LIMIT $3"""
+# $1 looks up pairs, $8 single characters: as long as there are messages whose pairs may be missing.
+_CHOSEN_QUERY = "(SELECT CASE WHEN EXISTS (SELECT 1 FROM search_rebuild) THEN $8 ELSE $1 END)"
 _SEARCH_SQLITE = f"""{_SELECT_HIT} search JOIN event e ON e.no = search.rowid JOIN session s ON s.no = e.session_no
-    WHERE search MATCH $1 AND search.rowid < $2 AND {_IS_VISIBLE} AND {_IS_EXACT}
+    WHERE search MATCH {_CHOSEN_QUERY} AND search.rowid < $2 AND {_IS_VISIBLE} AND {_IS_EXACT}
     ORDER BY search.rowid DESC LIMIT $3"""
+
+
+def _look_up(matches: str) -> str:
+    """Return the SQL that selects the newest hits of the events in a CTE.
+
+    Twice `OFFSET 0`, so that PostgreSQL sorts these events, and then looks up one after the other until there are
+    enough. By itself it reads the whole log backwards beside them, or looks up all of them. It compares `event_no < $2`
+    here, because in the CTE it would read the index of all numbers for that.
+    """
+    return f"""SELECT hit.* FROM
+        (SELECT event_no FROM {matches} WHERE event_no < $2 ORDER BY event_no DESC OFFSET 0) AS x
+        CROSS JOIN LATERAL ({_SELECT_HIT} event e JOIN session s ON s.no = e.session_no
+            WHERE e.no = x.event_no AND {_IS_VISIBLE} AND {_IS_EXACT} OFFSET 0) AS hit
+        ORDER BY x.event_no DESC LIMIT $3"""
+
+
+def _match_newest(count: str) -> str:
+    return f"""SELECT event_no FROM (SELECT event_no, words FROM search WHERE event_no < $2
+        ORDER BY event_no DESC LIMIT {count}) AS newest WHERE words @@ {_CHOSEN_QUERY}::tsquery"""
+
+
+# PostgreSQL cannot read its word index newest first. By itself it scans the whole store backwards for a rare word, or
+# sorts half of it for a common one. So we search the newest messages first, where a common word is found at once; then
+# as many as probably have enough matches; then, for a word that is rare, everything that the word index returns. In one
+# statement it is one round trip; PostgreSQL evaluates only the parts that it needs.
+_LIKELY_COUNT = f"""(SELECT CASE WHEN COUNT(*) BETWEEN 1 AND $3 - 1 THEN LEAST(
+    {NEWEST_MESSAGE_COUNT} * $3 * 3 / (COUNT(*) * 2), {MAX_NEWEST_MESSAGE_COUNT}) ELSE 0 END FROM few_hits)"""
+_SEARCH_POSTGRES = f"""WITH few AS MATERIALIZED ({_match_newest(str(NEWEST_MESSAGE_COUNT))}),
+    few_hits AS MATERIALIZED ({_look_up("few")}),
+    more AS MATERIALIZED ({_match_newest(_LIKELY_COUNT)}),
+    more_hits AS MATERIALIZED ({_look_up("more")}),
+    matches AS MATERIALIZED (SELECT event_no FROM search WHERE words @@ {_CHOSEN_QUERY}::tsquery),
+    hits AS MATERIALIZED ({_look_up("matches")})
+    SELECT * FROM few_hits WHERE (SELECT COUNT(*) FROM few_hits) >= $3
+    UNION ALL SELECT * FROM more_hits WHERE (SELECT COUNT(*) FROM few_hits) < $3
+        AND (SELECT COUNT(*) FROM more_hits) >= $3
+    UNION ALL SELECT * FROM hits WHERE (SELECT COUNT(*) FROM few_hits) < $3
+        AND (SELECT COUNT(*) FROM more_hits) < $3
+    ORDER BY event_no DESC"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +295,9 @@ def collect_unindexed(
     progress: list[tuple[int, int, int]] = []
     rows: dict[int, tuple[int, int, str, str]] = {}  # by event number
     chars_left = MAX_BATCH_CHARS
-    for session_no, audience_no, shared, platform, indexed_seq, last_seq in _list_unindexed(tx, scope, limit):
+    for session_no, audience_no, shared, platform, indexed_seq, last_seq, again_up_to in _list_unindexed(
+        tx, scope, limit
+    ):
         if len(rows) >= limit or chars_left <= 0:
             break
         session_scope = (f"a{audience_no}", f"s{session_no}", _name_platform(platform))
@@ -262,10 +305,13 @@ def collect_unindexed(
         after = None
         for event in _iterate_new_events(tx, session_no, indexed_seq):
             after = event.seq
-            if event.content or event.kind == EventKind.MESSAGE_EDITED:
+            is_edit = event.kind == EventKind.MESSAGE_EDITED
+            chars_left -= len(event.content or "")
+            if event.seq <= again_up_to and not is_edit and (event.content or "").isascii():
+                pass  # it is in the index, and has no pairs
+            elif event.content or is_edit:
                 row = _prepare_row(tx, session_no, session_scope, own_audience_no, event)
                 rows[row[1]] = row
-                chars_left -= len(event.content or "")
                 if pause is not None and len(rows) % 16 == 0:
                     pause()
             if len(rows) >= limit or chars_left <= 0:
@@ -330,8 +376,8 @@ def index_batch(tx: Transaction, batch: IndexBatch) -> None:
     # Last, because until the commit it makes writers in these sessions wait.
     tx.execute_many(
         "UPDATE session SET indexed_seq = $2, unindexed = CASE WHEN last_seq > $2 THEN 1 ELSE 0 END"
-        " WHERE no = $1 AND indexed_seq <= $2",  # another process may already be further
-        [(session_no, after) for session_no, _, after in batch.progress if session_no in unchanged],
+        " WHERE no = $1 AND indexed_seq = $3",  # another process may be further, or have begun again
+        [(session_no, after, before) for session_no, before, after in batch.progress if session_no in unchanged],
     )
     # Erasing locks the session first. So it is either committed by now, or it waits and will find these words.
     for session_no in sorted(unchanged):
@@ -339,6 +385,29 @@ def index_batch(tx: Transaction, batch: IndexBatch) -> None:
     key = "rowid" if tx.name == "sqlite" else "event_no"
     erased = kept - _find_kept_events(tx, sorted(kept))
     tx.execute_many(f"DELETE FROM search WHERE {key} = $1", [(no,) for no in sorted(erased)])
+
+
+def has_rebuild(tx: Transaction) -> bool:
+    """Return whether sessions are still to be indexed again, because their messages may lack pairs."""
+    return tx.fetch_one("SELECT 1 FROM search_rebuild LIMIT 1") is not None
+
+
+def rebuild_sessions(tx: Transaction) -> bool:
+    """Let the next sessions be indexed again from their beginning; return whether there may be more to do.
+
+    A session stays in the list until that is done, so that no search misses its messages (`_CHOSEN_QUERY`).
+    """
+    has_changed, started_events = False, 0
+    rows = tx.fetch_all(f"{_SELECT_REBUILD} {tx.skip_locked}", MAX_REBUILT_SESSIONS)
+    for session_no, up_to_seq, indexed_seq, last_seq, is_deleted in rows:
+        if is_deleted or (up_to_seq is not None and indexed_seq >= up_to_seq):
+            tx.execute("DELETE FROM search_rebuild WHERE session_no = $1", session_no)
+            has_changed = True
+        elif up_to_seq is None and started_events < MIN_REBUILT_EVENTS:
+            tx.execute("UPDATE search_rebuild SET up_to_seq = $2 WHERE session_no = $1", session_no, indexed_seq)
+            tx.execute("UPDATE session SET indexed_seq = 0, unindexed = 1 WHERE no = $1", session_no)
+            has_changed, started_events = True, started_events + last_seq
+    return has_changed
 
 
 def _find_kept_events(tx: Transaction, event_nos: Sequence[int]) -> set[int]:
@@ -369,35 +438,40 @@ def find_messages(
     if query.is_empty or not all(scopes):
         return []
     before = 2**62 if before is None else before
-    params = (before, limit, *conditions.exact_params)
-    if tx.name == "sqlite":
-        rows = tx.fetch_all(_SEARCH_SQLITE, _build_fts5_query(query, scopes), *params)
-    else:
-        tsquery = _build_tsquery(query, scopes)
-        rows = tx.fetch_all(_SEARCH_NEWEST, tsquery, *params, NEWEST_MESSAGE_COUNT)
-        if len(rows) < limit:  # not a common word: few enough matches to sort
-            rows = tx.fetch_all(_SEARCH_ALL, tsquery, *params)
+    sql, build = (_SEARCH_SQLITE, _build_fts5_query) if tx.name == "sqlite" else (_SEARCH_POSTGRES, _build_tsquery)
+    with_pairs, with_chars = (build(terms, scopes) for terms in _list_forms(query))
+    rows = tx.fetch_all(sql, with_pairs, before, limit, *conditions.exact_params, with_chars)
     return [_hit_from_row(row, query) for row in rows]
 
 
+def _list_forms(query: Query) -> tuple[Sequence[Term], Sequence[Term]]:
+    """Return the terms of a query with pairs instead of single characters where possible, and as they are."""
+    pairs = [(term, list_pairs(term.words)) for term in query.terms]
+    return [replace(term, words=tuple(each)) if each and all(each) else term for term, each in pairs], query.terms
+
+
 def _build_words(tx: Transaction, text: str) -> str:
-    """Return the words of a text in the engine's format."""
-    if tx.name == "sqlite":
-        return build_index_text(text)
-    lexemes, bytes_left = [], MAX_WORD_BYTES
-    for position, word in enumerate(build_index_text(text).split(), 1):
-        bytes_left -= len(word.encode()) + 2
-        if bytes_left < 0:
-            break
-        lexemes.append(f"'{word}':{min(position, 16383)}")
+    """Return the words of a text, and their pairs, in the engine's format."""
+    words = split_index_words(text)
+    pairs = list_pairs(words)
+    if tx.name == "sqlite":  # the pairs after the words; the gap keeps apart what does not follow one another
+        runs = [" ".join(run) for is_run, run in groupby(pairs, bool) if is_run]
+        return " ".join([*words, _PAIR_GAP.join(runs)])
+    lexemes, bytes_left = list[str](), MAX_WORD_BYTES
+    for position, (word, pair) in enumerate(zip_longest(words, pairs, fillvalue=""), 1):
+        for lexeme in filter(None, (word, pair)):
+            bytes_left -= len(lexeme.encode()) + 2
+            if bytes_left < 0:
+                return " ".join(lexemes)
+            lexemes.append(f"'{lexeme}':{min(position, 16383)}")
     return " ".join(lexemes)
 
 
-def _build_fts5_query(query: Query, scopes: Sequence[Sequence[str]]) -> str:
+def _build_fts5_query(terms: Sequence[Term], scopes: Sequence[Sequence[str]]) -> str:
     parts = ["scope : (" + " OR ".join(names) + ")" for names in scopes]
-    parts += ["body : " + _build_fts5_term(term) for term in query.terms if not term.excluded]
+    parts += ["body : " + _build_fts5_term(term) for term in terms if not term.excluded]
     fts5_query = " AND ".join(parts)
-    for term in query.terms:
+    for term in terms:
         if term.excluded:
             fts5_query = f"({fts5_query}) NOT body : {_build_fts5_term(term)}"
     return fts5_query
@@ -408,9 +482,9 @@ def _build_fts5_term(term: Term) -> str:
     return f'"{phrase}"*' if term.prefix else f'"{phrase}"'
 
 
-def _build_tsquery(query: Query, scopes: Sequence[Sequence[str]]) -> str:
+def _build_tsquery(terms: Sequence[Term], scopes: Sequence[Sequence[str]]) -> str:
     parts = ["(" + " | ".join(f"'@{name}'" for name in names) + ")" for names in scopes]
-    for term in query.terms:
+    for term in terms:
         lexemes = [f"'{word}'" for word in term.words]
         if term.prefix:
             lexemes[-1] += ":*"
@@ -420,7 +494,7 @@ def _build_tsquery(query: Query, scopes: Sequence[Sequence[str]]) -> str:
 
 
 def _hit_from_row(row: Row, query: Query) -> SearchHit:
-    *columns, role, content, body, platform_message_id, edited_text = row
+    _, *columns, role, content, body, platform_message_id, edited_text = row
     try:
         message = decode_message(role, content, body, platform_message_id, edited_text)
     except UnreadableRow:  # the text that was found is all that can be shown of it

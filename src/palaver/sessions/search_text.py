@@ -6,7 +6,8 @@ up the words they get from here; their own language rules do not affect what is 
 Text is folded first: compatibility forms and letter case are unified, accents are dropped. A word is then a run of
 letters, digits and their combining marks, cut to `MAX_WORD_CHARS` characters. Scripts written without spaces
 between words (Han, kana, Hangul, Thai, Lao, Khmer, Myanmar) give one word per character, and a query in them is a
-phrase of such words: so a word of two characters is found in a sentence.
+phrase of such words: so a word of two characters is found in a sentence. Each of these characters is common, so the
+engines also store every pair of them, which is rare: then the phrase is one of pairs.
 
 Filters of searches and lists: platform, role, person, date, project, archive and words to leave out.
 
@@ -19,20 +20,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, tzinfo
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.text import format_char_class, normalize_unicode
 from palaver.core.texts import say
 from palaver.sessions.message import MESSAGE_ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 MAX_WORD_CHARS = 64
@@ -79,17 +81,30 @@ def split_words(text: str) -> list[str]:
         words = text.encode().translate(_ASCII_FOLDING).decode().split()
     else:
         words = _word_pattern().findall(_fold(text))
-    if words and len(max(words, key=len)) > MAX_WORD_CHARS:
+    if words and max(map(len, words)) > MAX_WORD_CHARS:
         return [word[:MAX_WORD_CHARS] for word in words]
     return words
 
 
-def build_index_text(text: str, limit: int = MAX_INDEXED_WORDS) -> str:
-    """Return the first `limit` words of a text joined by spaces, as the engines store them.
+def split_index_words(text: str, limit: int = MAX_INDEXED_WORDS) -> list[str]:
+    """Return the first `limit` words of a text, which the engines store.
 
     Text beyond the length of `limit` longest words is not read at all, so a huge text costs no more than that.
     """
-    return " ".join(split_words(text[: limit * (MAX_WORD_CHARS + 1)])[:limit])
+    return split_words(text[: limit * (MAX_WORD_CHARS + 1)])[:limit]
+
+
+def list_pairs(words: Sequence[str]) -> list[str]:
+    """Return the pair that each word forms with the next one; "" unless both are characters of scripts without spaces.
+
+    Without such words, the list is empty.
+    """
+    chars = {word for word in set(words) if _is_single_char(word)}
+    return [a + b if a in chars and b in chars else "" for a, b in pairwise(words)] if chars else []
+
+
+def _is_single_char(word: str) -> bool:
+    return len(word) == 1 and not word.isascii() and _single_char_pattern().match(word) is not None
 
 
 # ---- queries -----------------------------------------------------------------------------------------------
@@ -143,6 +158,7 @@ def parse_query(text: str, *, is_typing: bool = False) -> Query:
         words = split_words(match["phrase"] if plain is None else plain)
         if words:
             prefix = bool(match["star"]) if plain is None else plain.endswith("*")
+            prefix = prefix and not _is_single_char(words[-1])  # no longer word begins with it, but many pairs do
             terms.append(Term(tuple(words), prefix, excluded=match["minus"] is not None))
     if is_typing and terms and _is_last_word_open(text, terms[-1]):
         terms[-1] = replace(terms[-1], prefix=True)
@@ -206,13 +222,16 @@ def build_snippet(text: str, query: Query, width: int = 160) -> Snippet:
     If nothing matches, it is the beginning of the text.
     """
     text = " ".join(_TERMINAL_ESCAPES.sub(" ", " ".join(text.split())).split())
-    first_match = _find_first_match(text, query)
+    low, matches = 0, _find_matches(text, query) if len(text) <= _BLOCK_CHARS else None
+    first_match = _find_first_match(text, query) if matches is None else next(iter(matches), (0, 0))
     begin, end = _choose_window(text, first_match, max(width, 16))
-    # Matches are searched again, in complete words only, unless there are none for long.
-    low = max(text.rfind(" ", 0, begin) + 1, begin - _MAX_MATCH_CHARS)
-    high = text.find(" ", max(end, first_match[1]))
+    if matches is None:  # a long text: in the window, in complete words only, unless there are none for long
+        low = max(text.rfind(" ", 0, begin) + 1, begin - _MAX_MATCH_CHARS)
+        high = text.find(" ", max(end, first_match[1]))
+        high = min(high if high >= 0 else len(text), end + 2 * _MAX_MATCH_CHARS)
+        matches = _find_matches(text[low:high], query)
     segments, position = [("…" if begin else "", False)], begin
-    for match in _find_matches(text[low : min(high if high >= 0 else len(text), end + 2 * _MAX_MATCH_CHARS)], query):
+    for match in matches:
         start, stop = max(low + match[0], position), min(low + match[1], end)
         if start < stop:
             segments += [(text[position:start], False), (text[start:stop], True)]
@@ -269,7 +288,7 @@ def _find_matches(text: str, query: Query) -> list[tuple[int, int]]:
             position = word_text.find(needle, position + len(needle) - 1)
     if not lengths:
         return []
-    spans = list(_find_spans(text))
+    spans = list(islice(_find_spans(text), max(map(sum, lengths.items()))))
     matches, next_index = [], 0
     for index, length in sorted(lengths.items()):
         if index >= next_index:
@@ -306,7 +325,8 @@ def _find_spans(text: str) -> Iterator[tuple[int, int]]:
         return
     for chunk in _CHUNK.finditer(text):
         offset = chunk.start()
-        yield from ((offset + start, offset + end) for start, end in _find_chunk_spans(chunk[0]))
+        for start, end in _find_chunk_spans(chunk[0]):
+            yield offset + start, offset + end
 
 
 def _find_chunk_spans(chunk: str) -> list[tuple[int, int]]:
@@ -357,6 +377,11 @@ def _word_pattern() -> re.Pattern[str]:
 
 
 @cache
+def _single_char_pattern() -> re.Pattern[str]:
+    return re.compile(f"[{_SINGLE_CHAR_SCRIPTS}]")
+
+
+@cache
 def _cluster_pattern() -> re.Pattern[str]:
     """Return the pattern of the smallest unit that folds on its own: a character with its marks, or a run of jamo."""
     return re.compile(f"[{_JAMO}]+|.[{_combining_marks()}\uff9e\uff9f]*", re.DOTALL)
@@ -371,7 +396,7 @@ def _joining_pattern() -> re.Pattern[str]:
 @cache
 def _combining_marks() -> str:
     """Return all combining marks outside `_SINGLE_CHAR_SCRIPTS`, as ranges of a character class."""
-    single_char = re.compile(f"[{_SINGLE_CHAR_SCRIPTS}]")
+    single_char = _single_char_pattern()
     candidates = chain(range(0x300, 0x1F000), range(0xE0100, 0xE01F0))
     codes = [c for c in candidates if unicodedata.category(chr(c))[0] == "M" and not single_char.match(chr(c))]
     return format_char_class(codes)

@@ -59,6 +59,9 @@ if TYPE_CHECKING:
     IsBusy = Callable[[str], bool | datetime | None]
 
 
+MAX_KNOWN_SOURCES = 10_000
+
+
 class StoreOperations(SessionOperations[R]):
     """The operations of a store: `SessionStore` blocks, `AsyncSessionStore` is awaited."""
 
@@ -72,6 +75,7 @@ class StoreOperations(SessionOperations[R]):
         self._clock = clock
         self._is_busy = is_busy
         self._indexer = indexer
+        self._known_sources: set[SessionSource] = set()  # that this process has stored a message of
 
     # -- lanes ---------------------------------------------------------------------------------------------
 
@@ -93,10 +97,13 @@ class StoreOperations(SessionOperations[R]):
         arrival = self.build_arrival(source)
         user_message = _to_message(message, "user")
         from_human = user_message.role == "user" and source.platform not in MACHINE_PLATFORMS
+        may_start = self._engine.name == "postgres" and self._is_unknown(source)
         self._indexer.notify()
         return Write(
             lambda tx: lanes.append_message(tx, arrival, user_message, from_human=from_human),
-            single_statement=lambda tx: lanes.append_in_one_statement(tx, arrival, user_message, from_human=from_human),
+            single_statement=lambda tx: lanes.append_in_one_statement(
+                tx, arrival, user_message, from_human=from_human, may_start=may_start
+            ),
         )
 
     @write_operation
@@ -268,6 +275,15 @@ class StoreOperations(SessionOperations[R]):
             now=now or self._clock.now(),
             busy_since=self.get_busy_since,
         )
+
+    def _is_unknown(self, source: SessionSource) -> bool:
+        """Whether a source is new to this process. It only chooses the statement that is tried first."""
+        if source in self._known_sources:
+            return False
+        if len(self._known_sources) >= MAX_KNOWN_SOURCES:
+            self._known_sources.clear()
+        self._known_sources.add(source)
+        return True
 
     def _build_scope(self, principal: Principal, everything: bool) -> ViewScope:
         return ViewScope(principal=principal, clock=self._clock, everything=everything)

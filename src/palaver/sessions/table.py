@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from palaver.core.clock import from_micros
-from palaver.core.columns import Columns, update_row
-from palaver.core.engines.base import Conflict, Row, Transaction, fetch_number, fetch_value
+from palaver.core.columns import update_row
+from palaver.core.dataclass import dataclass
+from palaver.core.engines.base import Conflict, Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.errors import InvalidInput, SessionNotFound, TitleTaken
-from palaver.core.ids import PersonId, ProjectId, SessionKey, new_session_id, parse_session_id
+from palaver.core.ids import PersonId, ProjectId, SessionId, SessionKey, new_session_id, parse_session_id
 from palaver.core.source import ChatType, SessionSource, encode_source
 from palaver.core.texts import say
 from palaver.core.titles import (
@@ -22,11 +23,12 @@ from palaver.core.titles import (
 )
 from palaver.people import table as people
 from palaver.people.person_data import ExportedTable, FieldKind, make_fields
-from palaver.sessions import activity_table as auto_titles, hidden_ranges as read_marks, log_table as events
+from palaver.sessions import activity_table as auto_titles, hidden_ranges as read_marks, log_table as events, model
 from palaver.sessions.events import EventKind
+from palaver.sessions.message_table import INSERT_ANY_EVENT, FirstMessage, prepare_first_message
 from palaver.sessions.model import EndReason, Session, StartReason
 from palaver.sessions.turn import BusyPolicy
-from palaver.sessions.usage import CostStatus, UsageTotals
+from palaver.sessions.usage import CostStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +42,8 @@ _FLAG_EVENTS = {  # when it is taken back, and when it is set
     "pinned": (EventKind.UNPINNED, EventKind.PINNED),
     "archived": (EventKind.UNARCHIVED, EventKind.ARCHIVED),
 }
-_SESSION = Columns(
-    Session,
-    without={"usage"},
+_SELECTED = model.SESSION_COLUMNS.format_select(
+    "s",
     project_id="(SELECT p.id FROM project p WHERE p.no = s.project_no AND p.is_deleted = 0)",
     parent_id="(SELECT f.id FROM session f WHERE f.no = s.parent_no)",
     pinned="s.pinned_at IS NOT NULL",
@@ -50,8 +51,9 @@ _SESSION = Columns(
     model_provider="s.provider",
     source_json="s.source",
 )
-_USAGE = Columns(UsageTotals)
-SESSION_COLUMNS = f"s.no, s.audience_no, {_SESSION.format_select('s')}, {_USAGE.format_select('s')}"
+VALUE_COLUMNS = f"{_SELECTED}, {model.USAGE_COLUMNS.format_select('s')}"
+PLACE_COLUMNS = "s.no, s.audience_no"  # at the end of a row
+SESSION_COLUMNS = f"{VALUE_COLUMNS}, {PLACE_COLUMNS}"
 SELECT_SESSION = f"SELECT {SESSION_COLUMNS} FROM session s"  # for `make_session_row`
 
 
@@ -64,9 +66,7 @@ class SessionRow:
 
 def make_session_row(row: Row) -> SessionRow:
     """Read a row of `SESSION_COLUMNS`."""
-    no, audience_no, *columns = row
-    usage = _USAGE.decode(columns[len(_SESSION) :])
-    return SessionRow(no, audience_no, _SESSION.decode(columns, usage=usage))
+    return SessionRow(row[-2], row[-1], model.read_session(row))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,20 +86,23 @@ def create(
     previous: Session | None = None,
     reset_setting: str | None = None,
     profile: str | None = None,
-) -> int:
-    """Create a session, record the reason in its log, and return its number.
+    first: FirstMessage | None = None,
+) -> tuple[int, SessionId]:
+    """Create a session, with its first message if there is one, and record the reason in its log.
 
-    `reset_setting` is the key of the reset policy that has ended the previous session, `profile` the profile that the
-    new one takes over from it.
+    Return its number and its id. `reset_setting` is the key of the reset policy that has ended the previous session,
+    `profile` the profile that the new one takes over from it.
     """
-    no = _insert_session(tx, place, reason, now, previous=previous, parent_no=None)
-    if profile is not None:
-        tx.execute("UPDATE session SET profile = $2 WHERE no = $1", no, profile)
+    columns, row = ({"last_seq": 1}, None) if first is None else prepare_first_message(first, now)
+    no, session_id = _insert_session(tx, place, reason, now, previous=previous, profile=profile, **columns)
     previous_id = previous.id if previous else None
-    facts: dict[str, Any] = {"previous": previous_id, "reset_setting": reset_setting, "profile": profile}
-    known = {name: fact for name, fact in facts.items() if fact is not None}
-    events.append_event(tx, no, EventKind.STARTED, now, reason=reason.value, **known)
-    return no
+    facts = {"reason": reason.value, "previous": previous_id, "reset_setting": reset_setting, "profile": profile}
+    body = events.encode_facts({name: fact for name, fact in facts.items() if fact is not None})
+    rows: list[tuple[object, ...]] = [(no, 1, EventKind.STARTED.value, now, None, None, body, None, None)]
+    if row is not None:
+        rows.append((no, 2, EventKind.MESSAGE.value, now, *row))
+    tx.execute_many(INSERT_ANY_EVENT, rows)
+    return no, session_id
 
 
 def _insert_session(
@@ -109,26 +112,31 @@ def _insert_session(
     now: int,
     *,
     previous: Session | None,
-    parent_no: int | None,
-) -> int:
-    [(no,)] = tx.fetch_all(
-        "INSERT INTO session (id, key, platform, chat_type, source, audience_no, shared, created_at, start_reason,"
-        " previous_had_messages, parent_no, is_first_contact) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
-        " CASE WHEN EXISTS (SELECT 1 FROM session e WHERE e.audience_no = $6 AND e.active_at IS NOT NULL) THEN 0 ELSE 1"
-        " END) RETURNING no",
-        new_session_id(from_micros(now)),
-        place.key,
-        str(place.source.platform),
-        place.source.chat_type.value,
-        encode_source(place.source),
-        place.audience_no,
-        int(place.shared),
-        now,
-        reason.value,
-        int(previous is not None and previous.message_count > 0),
-        parent_no,
-    )
-    return int(no)
+    **others: object,
+) -> tuple[int, SessionId]:
+    session_id = new_session_id(from_micros(now))
+    columns = {
+        "audience_no": place.audience_no,
+        "id": session_id,
+        "key": place.key,
+        "platform": str(place.source.platform),
+        "chat_type": place.source.chat_type.value,
+        "source": encode_source(place.source),
+        "shared": int(place.shared),
+        "created_at": now,
+        "expiry_base": now,
+        "start_reason": reason.value,
+        "previous_had_messages": int(previous is not None and previous.message_count > 0),
+        **others,
+    }
+    return fetch_number(tx, _build_insert(tuple(columns)), *columns.values()), session_id
+
+
+@cache
+def _build_insert(columns: tuple[str, ...]) -> str:
+    return f"""INSERT INTO session ({", ".join(columns)}, is_first_contact) VALUES ({build_placeholders(len(columns))},
+        CASE WHEN EXISTS (SELECT 1 FROM session e WHERE e.audience_no = $1 AND e.active_at IS NOT NULL) THEN 0 ELSE 1
+        END) RETURNING no"""
 
 
 def end(tx: Transaction, session_no: int, reason: EndReason, now: int, *, except_lane: str = "") -> None:
@@ -149,8 +157,9 @@ def end_on_lanes(tx: Transaction, session_no: int, reason: EndReason, now: int) 
 
 def reopen(tx: Transaction, session_no: int, now: int, person_id: PersonId | None = None) -> None:
     """Let a session continue if it has ended."""
-    sql = "UPDATE session SET ended_at = NULL, end_reason = NULL WHERE no = $1 AND ended_at IS NOT NULL"
-    if tx.execute(sql, session_no):
+    sql = """UPDATE session SET ended_at = NULL, end_reason = NULL, expiry_base = $2
+        WHERE no = $1 AND ended_at IS NOT NULL"""
+    if tx.execute(sql, session_no, now):
         events.append_event(tx, session_no, EventKind.REOPENED, now, person_id)
 
 
@@ -191,9 +200,21 @@ def get_visible(tx: Transaction, session_id: str, person_id: PersonId | None) ->
     return make_session_row(_fetch_visible(tx, SELECT_SESSION, session_id, person_id))
 
 
-def get_visible_no(tx: Transaction, session_id: str, person_id: PersonId | None) -> int:
-    """Return the number of a session if this person may see it (None: the asker may see everything)."""
-    return int(_fetch_visible(tx, "SELECT s.no FROM session s", session_id, person_id)[0])
+class SessionEnds(NamedTuple):
+    """The newest entries of a session; 0 if there is none."""
+
+    session_no: int
+    seq: int
+    turn_no: int
+    delivery_no: int
+
+
+def get_visible_ends(tx: Transaction, session_id: str, person_id: PersonId | None) -> SessionEnds:
+    """Return the ends of a session if this person may see it (None: the asker may see everything)."""
+    select = """SELECT s.no, s.last_seq, (SELECT MAX(t.no) FROM turn t WHERE t.session_no = s.no),
+        (SELECT MAX(d.no) FROM delivery d WHERE d.session_no = s.no) FROM session s"""
+    no, seq, turn_no, delivery_no = _fetch_visible(tx, select, session_id, person_id)
+    return SessionEnds(no, seq, turn_no or 0, delivery_no or 0)
 
 
 def _fetch_visible(tx: Transaction, select: str, session_id: str, person_id: PersonId | None) -> Row:
@@ -372,7 +393,7 @@ def fork(
         audience_no=audience_no,
         shared=session.shared and audience_no == session_row.audience_no,
     )
-    no = _insert_session(tx, place, StartReason.FORK, now, previous=session, parent_no=session_row.no)
+    no, _ = _insert_session(tx, place, StartReason.FORK, now, previous=session, parent_no=session_row.no)
     copied_count, is_shortened = events.copy_messages(tx, session_row.no, no, end)
     facts: dict[str, Any] = {"previous": session.id, "copied_count": copied_count}
     if is_shortened:

@@ -14,10 +14,10 @@ What is queued later, or by a message that is being stored at this moment, is re
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.columns import Columns
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Transaction, fetch_value
 from palaver.core.errors import LeaseLost
 from palaver.core.ids import PersonId, SessionId, TurnId
@@ -89,14 +89,16 @@ class WorkSummary:
 _IS_WAITING = "due_at > $1 AND created_at <= $1"
 
 
-def find_work(tx: Transaction, owner: str, now: int) -> WorkSummary:
-    first = tx.fetch_one(
-        f"SELECT 1 FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT 1", now
-    )
-    sql = f"SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_IS_WAITING} ORDER BY due_at LIMIT 1"
-    next_due_at = fetch_value(tx, sql, now)
+def find_work(tx: Transaction, owner: str | None, now: int) -> WorkSummary:
+    """Find out what there is to claim, and to stop for `owner`, if there is a worker that runs something."""
+    sql = f"""SELECT
+        (SELECT 1 FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT 1),
+        (SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_IS_WAITING} ORDER BY due_at LIMIT 1)"""
+    row = tx.fetch_one(sql, now)
+    assert row is not None  # noqa: S101
+    first, next_due_at = row
     sql = "SELECT id, stop_request FROM turn WHERE state = 'running' AND lease_owner = $1 AND stop_request IS NOT NULL"
-    stop_rows = tx.fetch_all(sql, owner)
+    stop_rows = tx.fetch_all(sql, owner) if owner is not None else []
     return WorkSummary(
         has_queued=first is not None,
         next_due_at=next_due_at,
@@ -177,6 +179,26 @@ def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> Tu
         started_at = $4 WHERE no = (SELECT no FROM turn WHERE no = $1 AND state = 'queued' {tx.skip_locked})
         RETURNING {_LEASE.format_select()}"""
     row = tx.fetch_one(sql, turn_no, request.owner, request.lease_until, now)
+    return _LEASE.decode(row) if row else None
+
+
+def claim_if_next(tx: Transaction, turn_id: TurnId, request: ClaimRequest, now: int) -> TurnLease | None:
+    """Claim a turn that this transaction has queued, if `claim_turns` would begin with it.
+
+    None leaves it to that: another turn comes first, a limit is reached, or another process claims at this moment.
+    """
+    if not tx.try_lock_name(CLAIM_LOCK):
+        return None
+    sql = f"""UPDATE turn SET state = 'running', attempt = attempt + 1, lease_owner = $2, lease_until = $3,
+        started_at = $1 WHERE id = $4 AND (SELECT COUNT(*) FROM turn r WHERE r.state = 'running') < $5
+        AND (person_id IS NULL
+            OR (SELECT COUNT(*) FROM turn r WHERE r.state = 'running' AND r.person_id = turn.person_id) < $6)
+        AND no = (SELECT q.no FROM turn q WHERE q.state = 'queued' AND NOT ({_IS_WAITING})
+            AND NOT EXISTS (SELECT 1 FROM turn r WHERE r.session_no = q.session_no AND r.state = 'running')
+            ORDER BY q.queue_round, q.no LIMIT 1)
+        RETURNING {_LEASE.format_select()}"""
+    limits = request.max_running, request.max_running_per_person
+    row = tx.fetch_one(sql, now, request.owner, request.lease_until, turn_id, *limits)
     return _LEASE.decode(row) if row else None
 
 

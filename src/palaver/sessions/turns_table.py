@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.columns import Columns
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, fetch_number, fetch_value
 from palaver.core.ids import PersonId, TurnId, new_turn_id
 from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
@@ -22,7 +23,7 @@ from palaver.sessions.turn import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 # Both conditions, so that the partial index on the open turns of a session is used.
@@ -273,8 +274,9 @@ def list_after(tx: Transaction, session_no: int, after: int, limit: int = 1000) 
     return _list_turns(tx, "t.session_no = $1 AND t.no > $2 ORDER BY t.no LIMIT $3", session_no, after, limit)
 
 
-def list_by_no(tx: Transaction, numbers: Iterable[int]) -> list[tuple[int, Turn]]:
-    return [turn for no in numbers for turn in _list_turns(tx, "t.no = $1", no)]
+def list_between(tx: Transaction, session_no: int, first: int, last: int) -> list[tuple[int, Turn]]:
+    """Return the turns of a session from number `first` to number `last`."""
+    return _list_turns(tx, "t.session_no = $1 AND t.no BETWEEN $2 AND $3 ORDER BY t.no", session_no, first, last)
 
 
 def find_last_ended(tx: Transaction, session_no: int, seq: int) -> int:
@@ -282,11 +284,10 @@ def find_last_ended(tx: Transaction, session_no: int, seq: int) -> int:
 
     A follower that has read the log up to `seq` needs no turn up to that one.
     """
-    sql = "SELECT no FROM turn WHERE session_no = $1 AND state IN ('queued', 'running') ORDER BY no LIMIT 1"
-    first_open = fetch_value(tx, sql, session_no)
-    sql = """SELECT no FROM turn WHERE session_no = $1 AND no < $3 AND input_seq <= $2 AND ended_at IS NOT NULL
+    sql = f"""SELECT no FROM turn WHERE session_no = $1 AND input_seq <= $2 AND ended_at IS NOT NULL AND no < COALESCE(
+        (SELECT MIN(no) FROM turn WHERE session_no = $1 AND state IN ('queued', 'running')), {2**62})
         ORDER BY no DESC LIMIT 1"""
-    return fetch_number(tx, sql, session_no, seq, first_open or 2**62)
+    return fetch_number(tx, sql, session_no, seq)
 
 
 def _numbered_turn_from_row(row: Row) -> tuple[int, Turn]:

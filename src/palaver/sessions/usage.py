@@ -6,11 +6,13 @@ None, never zero: a session counts its unpriced turns beside the sum of the pric
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import StrEnum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.text import is_storable
 from palaver.sessions.wire import JsonReader
@@ -24,6 +26,7 @@ _MAX_TURN_TOKENS = 10**12  # no sum of turns overflows
 _MAX_TURN_NANOS = 10**15  # a million dollars
 
 TOKEN_COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+_get_token_counters = attrgetter(*TOKEN_COUNTERS)
 
 
 class CostStatus(StrEnum):
@@ -101,7 +104,7 @@ class TurnUsage:
 
     @property
     def has_usage(self) -> bool:
-        return self.cost is not None or any(getattr(self, name) for name in TOKEN_COUNTERS)
+        return self.cost is not None or any(_get_token_counters(self))
 
     def add(self, other: TurnUsage) -> TurnUsage:
         """Return the sum with more usage of the same model in the same turn. It has a cost only if both have one."""
@@ -114,6 +117,10 @@ class TurnUsage:
             cost_status=None if unpriced else other.cost_status,
             last_prompt_tokens=prompt_tokens,
         )
+
+
+def format_dollars(nanos: int) -> str:
+    return f"{Decimal(nanos) / NANOS_PER_DOLLAR:f}"  # without an exponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +147,7 @@ class UsageSums:
     def to_dict(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in TOKEN_COUNTERS},
-            "cost_usd": None if self.cost is None else f"{self.cost:f}",  # without an exponent
+            "cost_usd": None if self.cost_nanos is None else format_dollars(self.cost_nanos),
             "unpriced_turns": self.unpriced_turns,
         }
 

@@ -33,14 +33,16 @@ _INSERT = """INSERT INTO usage (session_no, turn_id, model, provider, created_at
     audience_no)"""
 NO_SESSION_NO = 0  # where something was used that belongs to no stored conversation: a temporary one
 # Parameters: session number, now, platform, audience, then the values without the last.
-_INSERT_ORPHAN = f"{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)"
+_INSERT_VALUES = f"""{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)
+    ON CONFLICT DO NOTHING"""
 
 
-# The usage of a turn as parameters: of `build_insert`, all but the last; of `build_totals_update`, all.
+# The usage of a turn as parameters: of an insert, all but the last; of `build_totals_update`, all but the first.
 _VALUE_NAMES = (
     *("turn_id", "model", "provider", *TOKEN_COUNTERS, "cost_nanos"),
     *("cost_status", "cost_source", "last_prompt_tokens"),
 )
+TOTALS_VALUE_COUNT: Final = len(_VALUE_NAMES) - 1
 _get_first_values = attrgetter("model", "provider", *TOKEN_COUNTERS, "cost_nanos")
 _MICROS_PER_DAY = 86_400_000_000
 
@@ -56,34 +58,58 @@ def _name_params(first: int) -> dict[str, str]:
 
 
 @cache
-def build_insert(first: int, now: str) -> str:
-    """Build the statement that records a turn of session `$1` once. Its values begin at parameter `first`."""
+def build_insert(first: int, now: str, condition: str = "id = $1") -> str:
+    """Build the statement that records a turn of one session once. Its values begin at parameter `first`."""
     value = _name_params(first)
     counters = ", ".join(value[name] for name in TOKEN_COUNTERS)
     return f"""{_INSERT} SELECT no, {value["turn_id"]}, COALESCE({value["model"]}, ''), {value["provider"]}, {now},
         {counters}, CAST({value["cost_nanos"]} AS BIGINT), {value["cost_status"]}, {value["cost_source"]},
-        platform, audience_no FROM session WHERE id = $1 ON CONFLICT DO NOTHING"""
+        platform, audience_no FROM session WHERE {condition} ON CONFLICT DO NOTHING"""
 
 
 @cache
-def build_totals_update(first: int, is_new: str) -> str:
-    """Build the assignments that add a turn to the totals of its session if the SQL condition `is_new` is true."""
+def build_totals_update(first: int, is_new: str | None = None) -> str:
+    """Build the assignments that add a turn to the totals of its session; `is_new` is an SQL condition for that.
+
+    The values begin at parameter `first`; the first of them, the turn's id, is not used.
+    """
     value = _name_params(first)
     status = value["cost_status"]
-    sums = ", ".join(f"{name} = {name} + CASE WHEN {is_new} THEN {value[name]} ELSE 0 END" for name in TOKEN_COUNTERS)
-    latest = ", ".join(
-        f"{name} = CASE WHEN {is_new} THEN COALESCE({value[name]}, {name}) ELSE {name} END"
-        for name in ("model", "cost_source", "last_prompt_tokens")
+
+    def if_new(name: str, new_value: str, condition: str = "") -> str:
+        conditions = " AND ".join(filter(None, (is_new, condition)))
+        return (
+            f"{name} = CASE WHEN {conditions} THEN {new_value} ELSE {name} END"
+            if conditions
+            else f"{name} = {new_value}"
+        )
+
+    return ", ".join(
+        [
+            *(if_new(name, f"{name} + {value[name]}") for name in TOKEN_COUNTERS),
+            *(
+                if_new(name, f"COALESCE({value[name]}, {name})")
+                for name in ("model", "cost_source", "last_prompt_tokens")
+            ),
+            if_new("provider", value["provider"], f"{value['model']} IS NOT NULL"),
+            if_new(
+                "cost_nanos",
+                f"COALESCE(cost_nanos, 0) + CAST({value['cost_nanos']} AS BIGINT)",
+                f"{status} <> 'unknown'",
+            ),
+            if_new(
+                "cost_status",
+                f"CASE WHEN cost_status = 'unknown' THEN {status} ELSE 'estimated' END",
+                f"{status} <> 'unknown' AND {status} <> cost_status",
+            ),
+            if_new("unpriced_turns", "unpriced_turns + 1", f"{status} = 'unknown'"),
+        ]
     )
-    return (
-        f"{sums}, {latest},"
-        f" provider = CASE WHEN {is_new} AND {value['model']} IS NOT NULL THEN {value['provider']} ELSE provider END,"
-        f" cost_nanos = CASE WHEN {is_new} AND {status} <> 'unknown'"
-        f" THEN COALESCE(cost_nanos, 0) + CAST({value['cost_nanos']} AS BIGINT) ELSE cost_nanos END,"
-        f" cost_status = CASE WHEN NOT {is_new} OR {status} IN ('unknown', cost_status) THEN cost_status"
-        f" WHEN cost_status = 'unknown' THEN {status} ELSE 'estimated' END,"
-        f" unpriced_turns = unpriced_turns + CASE WHEN {is_new} AND {status} = 'unknown' THEN 1 ELSE 0 END"
-    )
+
+
+def insert(tx: Transaction, session_no: int, now: int, platform: str, audience_no: int, *values: object) -> bool:
+    """Record the usage of a turn, as `get_values` returns it without the last; False if it was recorded before."""
+    return tx.execute(_INSERT_VALUES, session_no, now, platform, audience_no, *values) > 0
 
 
 def record_usage(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -> bool:
@@ -92,9 +118,9 @@ def record_usage(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -
     if not usage.has_usage:
         return _update_model(tx, session_id, usage)
     turn_id, *rest = get_values(usage)
-    is_new = tx.execute(build_insert(3, "$2"), session_id, now, turn_id, *rest[:-1])
-    update = f"UPDATE session SET {build_totals_update(2, '$2 = 1')} WHERE id = $1"
-    return tx.execute(update, session_id, is_new, *rest) > 0
+    if tx.execute(build_insert(3, "$2"), session_id, now, turn_id, *rest[:-1]):
+        return tx.execute(f"UPDATE session SET {build_totals_update(1)} WHERE id = $1", session_id, *rest) > 0
+    return tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is not None
 
 
 class UsageSource(Protocol):
@@ -119,8 +145,8 @@ def record_orphan_usage(tx: Transaction, source: UsageSource, usage: TurnUsage, 
         return
     orphan_id = f"{source.turn_id or new_turn_id()}.{secrets.token_hex(4)}"
     turn_id, *rest = get_values(replace(usage, turn_id=orphan_id, last_prompt_tokens=None))
-    tx.execute(_INSERT_ORPHAN, source.session_no, now, source.platform, source.audience_no, turn_id, *rest[:-1])
-    tx.execute(f"UPDATE session SET {build_totals_update(2, '$2 = 1')} WHERE no = $1", source.session_no, 1, *rest)
+    insert(tx, source.session_no, now, source.platform, source.audience_no, turn_id, *rest[:-1])
+    tx.execute(f"UPDATE session SET {build_totals_update(1)} WHERE no = $1", source.session_no, *rest)
 
 
 def _update_model(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:

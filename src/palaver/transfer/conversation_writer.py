@@ -10,13 +10,13 @@ on where the last one stopped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.agent.profiles import clean_workspace
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput, InvalidTitle
 from palaver.core.ids import PersonId, SessionId, new_session_id
@@ -345,6 +345,7 @@ class ConversationWriter:
     def _make_counters(self, active_at: int) -> dict[str, Any]:
         counters = self._log.counters
         columns: dict[str, Any] = {name: getattr(counters, name) for name in _COUNTER_COLUMNS}
+        columns["expiry_base"] = counters.last_human_at or self._created_at
         return columns | {"active_at": active_at, "preview": self._log.preview if counters.message_count else ""}
 
     def _make_growth_counters(self) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import compute_pause
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read
 from palaver.core.errors import NotAllowed, NotFound, PalaverError, StoreError
 from palaver.core.fair_slots import FairSlots
@@ -54,12 +55,12 @@ class PersonalImports:
     def __init__(
         self,
         store: SessionStore,
-        importer: Importer,
+        make_importer: Callable[[], Importer],
         uploads: ImportUploads,
         get_max_bytes: Callable[[], int],
     ) -> None:
         self._engine = store.engine
-        self._importer = importer
+        self._make_importer = make_importer  # when there is something to import: few servers do that
         self._uploads = uploads
         self._get_max_bytes = get_max_bytes
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -189,7 +190,7 @@ class PersonalImports:
         try:
             if is_check:
                 upload = replace(upload, total=await asyncio.to_thread(reader.count_conversations))
-            report = await self._importer.import_for_person(
+            report = await self._make_importer().import_for_person(
                 row.person.principal,
                 reader,
                 dry_run=is_check,

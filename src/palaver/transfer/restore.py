@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.clock import from_micros, to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN, PersonId
@@ -317,6 +318,7 @@ def _read_session(record: Record) -> dict[str, Any]:
     decode_source(columns["source"])
     if (columns["ended_at"] is None) != (columns["end_reason"] is None):
         raise InvalidRecord("end_reason: a session has it if, and only if, it has ended", key="end_reason")
+    columns["expiry_base"] = columns["last_human_at"] or columns["created_at"]
     if any(columns[name] < 0 for name in _SEQ_COUNTERS):
         raise InvalidRecord("message_count: a number can't be negative", key="message_count")
     if columns["title"] is not None:

@@ -21,6 +21,7 @@ from palaver.delivery.notices import send_notice_to_address
 from palaver.jobs.run_end import EndedTurn, finish_job_run
 from palaver.money import calls_table as call_records
 from palaver.money.calls_table import add_usage_by_model
+from palaver.money.meter import RunCalls
 from palaver.people import table as people
 from palaver.push import table as push
 from palaver.sessions import (
@@ -36,6 +37,7 @@ from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
 from palaver.sessions.speech import find_attachment_ids
 from palaver.sessions.turn import JOB_RUN_KEY, InterruptReason, TurnKind, TurnState
+from palaver.sessions.turns_table import get_quoted_seqs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,16 +77,17 @@ def finish_turn(
     config: GatewayConfig,
     lease: TurnLease,
     messages: Sequence[Message],
-    usages: Sequence[TurnUsage],
     end: AnswerEnded,
     now: int,
     *,
+    recorder: AnswerRecorder | None = None,
     notices: Sequence[str] = (),
     closing_notices: Sequence[str] = (),
 ) -> None:
     """Store the messages, the usage, the final state and the delivery of a turn, and end the run of a job that it is.
 
-    All of it or nothing. `usages` is what the meter has not recorded. The facts of `end` are details of a failure for
+    All of it or nothing. `recorder` is that of the run, if its own process ends the turn: what it knows is not looked
+    up. It has the usage that the meter has not recorded. The facts of `end` are details of a failure for
     people who want to know more; they are not sent to a chat. `notices` are sent to the chat before the answer,
     `closing_notices` after it.
     """
@@ -93,9 +96,9 @@ def finish_turn(
     is_stopped = facts["reason"] == InterruptReason.STOPPED
     stopper_id = turn_leases.find_stopper(tx, lease) if is_stopped else None
     turn_leases.end_turn(tx, lease, state, now, error)
-    turn_leases.delete_draft(tx, lease.turn_no)
-    used = call_records.add_usage_by_model([*call_records.take_run_usage(tx, lease), *usages])
-    unrecorded = [replace(each, turn_id=lease.turn_id) for each in used]
+    if recorder is None or recorder.may_have_saved:
+        turn_leases.delete_draft(tx, lease.turn_no)
+    unrecorded = [replace(each, turn_id=lease.turn_id) for each in _take_usage(tx, lease, recorder)]
     if messages:
         first = unrecorded.pop(0) if unrecorded else None  # recorded by the same statement as the messages
         message_log.append_messages(tx, lease.session_id, messages, now, usage=first)
@@ -124,9 +127,18 @@ def finish_turn(
         ending = format_ending(lease.kind, state, end.error, is_stopped=is_stopped, stopper_name=stopper_name)
         for notice in notices:
             _send_notice(tx, lease, lease.address, notice, now)
-        _enqueue_answer(tx, lease, lease.address, messages, ending, now)
+        may_be_steered = recorder is not None and recorder.may_be_steered
+        _enqueue_answer(tx, lease, lease.address, messages, ending, now, may_be_steered=may_be_steered)
         for notice in closing_notices:
             _send_notice(tx, lease, lease.address, notice, now)
+
+
+def _take_usage(tx: Transaction, lease: TurnLease, recorder: AnswerRecorder | None) -> Sequence[TurnUsage]:
+    """Return what the calls of a run have used and is not recorded yet, and forget the calls."""
+    if recorder is not None and not recorder.calls.may_be_held:
+        return recorder.unrecorded_usage
+    reported = [] if recorder is None else recorder.unrecorded_usage
+    return call_records.add_usage_by_model([*call_records.take_run_usage(tx, lease), *reported])
 
 
 def should_notify_browsers(lease: TurnLease, state: TurnState) -> bool:
@@ -142,7 +154,14 @@ def should_notify_browsers(lease: TurnLease, state: TurnState) -> bool:
 
 
 def _enqueue_answer(
-    tx: Transaction, lease: TurnLease, address: str, messages: Sequence[Message], ending: str, now: int
+    tx: Transaction,
+    lease: TurnLease,
+    address: str,
+    messages: Sequence[Message],
+    ending: str,
+    now: int,
+    *,
+    may_be_steered: bool,
 ) -> None:
     """Queue the answer and why it did not complete, if so; after /compress there is only the latter."""
     if lease.kind is TurnKind.COMPACT:
@@ -154,11 +173,12 @@ def _enqueue_answer(
     attachment_ids = [
         each for message in messages if message.role == "assistant" for each in find_attachment_ids(message.content)
     ]
+    quoted = turns.load_quoted_seqs(tx, lease.turn_no) if may_be_steered else get_quoted_seqs(lease.facts)
     if parts or attachment_ids:
         deliveries.enqueue(
             tx,
             address,
-            join_texts("\n\n", [*_format_quotes(tx, lease), *parts]),
+            join_texts("\n\n", [*_format_quotes(tx, lease.session_no, quoted), *parts]),
             now,
             session_no=lease.session_no,
             turn_no=lease.turn_no,
@@ -185,9 +205,9 @@ def record_orphan_usage(tx: Transaction, lease: TurnLease, usages: Sequence[Turn
         usage.record_orphan_usage(tx, lease, each, now)
 
 
-def _format_quotes(tx: Transaction, lease: TurnLease) -> list[str]:
+def _format_quotes(tx: Transaction, session_no: int, seqs: Sequence[int]) -> list[str]:
     """Format the questions that an answer has to quote, because the people at its address have not seen them."""
-    questions = events.list_events_at(tx, lease.session_no, turns.load_quoted_seqs(tx, lease.turn_no))
+    questions = events.list_events_at(tx, session_no, seqs)
     names = people.load_names(tx, (event.person_id for event in questions if event.person_id is not None))
     return [
         format_quote(names.get(event.person_id or PersonId(""), ""), event.message.text)
@@ -229,6 +249,9 @@ class AnswerRecorder:
     """Turns the events of the agent into the draft of one run, and the draft into messages."""
 
     def __init__(self, live: LiveRun, clock: Clock, input_seq: int) -> None:
+        self.calls = RunCalls()
+        self.may_have_saved = False  # more of the draft was stored, or just is
+        self.may_be_steered = False  # the turn answers more messages than when it was claimed, or just is changed so
         self._live = live
         self._clock = clock
         self._parts = [(0, input_seq)]  # the first piece of the draft that answers a message, and its number
@@ -258,9 +281,9 @@ class AnswerRecorder:
     def record(self, event: AgentEvent) -> None:
         match event:
             case TextDelta(text):
-                self.draft.add(Piece(PieceKind.TEXT, text))
+                self.draft.add_text(PieceKind.TEXT, text)
             case ReasoningDelta(text):
-                self.draft.add(Piece(PieceKind.REASONING, text))
+                self.draft.add_text(PieceKind.REASONING, text)
             case ToolCall(call_id, name, arguments):
                 self._tool_started[call_id] = time.monotonic()
                 now = self._clock.now().astimezone(UTC).isoformat()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent import compaction as summaries
@@ -25,6 +25,7 @@ from palaver.agent.history import build_messages
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import AgentError, ContextOverflow, InvalidInput, NothingToCompact, NothingToDo
 from palaver.core.texts import say, say_count
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from palaver.config.agent_rules import CompactionRules
+    from palaver.money.meter import RunCalls
     from palaver.sessions.events import Compaction, Event
     from palaver.sessions.turn_leases import TurnLease
 
@@ -103,6 +105,7 @@ class Compactor:
     dependencies: RunDependencies
     lease: TurnLease
     add_usage: Callable[[UsageReport], None]  # the usage of a summary belongs to the turn
+    calls: RunCalls
     send_notice: Callable[[Notice], None]
     _is_limited: bool = False  # the budget allows a shorter summary only
 
@@ -131,7 +134,9 @@ class Compactor:
             raise NothingToCompact
         self.send_notice(Notice(say("compaction.working", "Summarizing older messages…"), NoticeCode.SUMMARIZING))
 
-        meter = self.dependencies.budgets.make_meter(lease, CallPurpose.SUMMARY, on_notice=self._handle_budget_notice)
+        meter = self.dependencies.budgets.make_meter(
+            lease, CallPurpose.SUMMARY, on_notice=self._handle_budget_notice, calls=self.calls
+        )
 
         def build_request(part: Sequence[Mapping[str, Any]], previous_summary: str | None) -> AgentRequest:
             request = summaries.build_summary_request(part, focus, previous_summary)

@@ -4,7 +4,7 @@ One process per database does it, by a lease. That only saves work: each session
 that ends it (`sessions/expiry_table.py`), so two watchers, or a watcher and a message, never do it twice. Without a
 watcher, the next message does the same (`sessions/lanes_table.py`).
 
-Always true: a session is looked at once for each policy after its last activity, however many sessions there are; those
+Always true: a session is looked at once or twice for each policy after its last activity, however many there are; those
 that continue for good, because a lane without a policy is on them, cost nothing until the next complete pass.
 """
 
@@ -121,9 +121,10 @@ class ExpiryWatcher:
                     for each in batch:
                         if self._loop.is_stopping:
                             return
-                        if each.is_on_lane:
+                        if each.is_silent:
                             yield each.position.session_no
                         self._positions[key] = each.position
+                    await self._bring_up_to_date([each.position.session_no for each in batch if not each.is_silent])
                     if len(batch) < SESSIONS_PER_READ:
                         break
                     if not await self._lease.take():
@@ -132,6 +133,19 @@ class ExpiryWatcher:
     async def _read_batch(self, place_type: PlaceType, after: Position, cutoff: int) -> list[expiry.OpenSession]:
         read = Read(lambda tx: expiry.list_open_sessions(tx, place_type, after, cutoff, SESSIONS_PER_READ))
         return await self._store.engine.arun(read)
+
+    async def _bring_up_to_date(self, session_nos: list[int]) -> None:
+        if not session_nos:
+            return
+
+        def find_nothing(tx: Transaction) -> bool | None:
+            return None if expiry.has_any_behind(tx, session_nos) else True
+
+        def run(tx: Transaction) -> bool:
+            expiry.bring_up_to_date(tx, session_nos)
+            return True
+
+        await self._store.engine.arun(Write(run, read_first=find_nothing))
 
     async def _check(self, session_no: int) -> bool:
         """End a session if it has expired and nothing pins it; return whether it was ended now."""
@@ -154,6 +168,8 @@ class ExpiryWatcher:
         crash_point("expiry.before_end")
         outcome = await self._store.engine.arun(Write(end, read_first=try_without_write))
         crash_point("expiry.ended")
+        if outcome is ExpiryOutcome.CONTINUES:
+            await self._bring_up_to_date([session_no])
         if outcome is not ExpiryOutcome.PINNED:
             self._pinned.pop(session_no, None)
         elif len(self._pinned) < MAX_PINNED:
@@ -167,8 +183,8 @@ class ExpiryWatcher:
         for place_type in _list_place_types(tx):
             for policy in self._policies:
                 since = to_micros(compute_reset_cutoff(policy, now) or now)
-                activity = expiry.find_first_activity(tx, place_type, since)
-                due_at = None if activity is None else compute_reset_time(policy, from_micros(activity))
+                base = expiry.find_first_base(tx, place_type, since)
+                due_at = None if base is None else compute_reset_time(policy, from_micros(base))
                 if due_at is not None:
                     wait = min(wait, (due_at - now).total_seconds())
         return max(wait, MIN_WAIT_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from palaver.agent.profiles import TurnChoices, apply_choices, is_model_allowed
 from palaver.agent.toolsets import BUILT_IN_TOOLSETS
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import NothingToDo
 from palaver.jobs.active_run import ActiveRun, build_job_run_prompt, load_active_run
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from palaver.core.source import Platform
     from palaver.live.feed import Feed
     from palaver.media.attachments import Attachments
-    from palaver.money.meter import Budgets
+    from palaver.money.meter import Budgets, RunCalls
+    from palaver.people.model import Principal
     from palaver.sessions.message import Message
     from palaver.sessions.settings_table import SessionSettings
     from palaver.sessions.store import SessionStore
@@ -87,14 +89,18 @@ class RunDependencies:
 def load_turn_choices(
     tx: Transaction, dependencies: RunDependencies, person_id: PersonId | None, settings: SessionSettings
 ) -> TurnChoices:
-    """Return what the settings mean for the person of a turn; a turn without a person has the rights of a guest."""
+    """Return what the settings mean for the person of a turn."""
     person_row = people.find_by_id(tx, person_id) if person_id else None
-    return find_turn_choices(dependencies, person_row.person.role if person_row else Role.GUEST, settings)
+    return find_turn_choices(dependencies, person_row.person.role if person_row else None, settings)
 
 
-def find_turn_choices(dependencies: RunDependencies, role: Role, settings: SessionSettings) -> TurnChoices:
-    """Return what the settings of a conversation mean, as far as a person with this role may use them now."""
+def find_turn_choices(dependencies: RunDependencies, role: Role | None, settings: SessionSettings) -> TurnChoices:
+    """Return what the settings of a conversation mean, as far as a person with this role may use them now.
+
+    A turn without a person has the rights of a guest.
+    """
     agent, rules = dependencies.agent, dependencies.rules
+    role = role or Role.GUEST
     return apply_choices(
         dependencies.profile, settings, agent.check_model, lambda model: is_model_allowed(agent, rules, role, model)
     )
@@ -122,6 +128,7 @@ class RequestBuilder:
     wrap_tool: Callable[[Tool], Tool]  # applied to every tool of the request
     take_steering: Callable[[], Awaitable[Sequence[str]]]
     send_notice: Callable[[Notice], None] = lambda _notice: None
+    calls: RunCalls | None = None
 
     async def build(
         self, input_seq: int, agent_tools: Sequence[Tool], answer_so_far: Sequence[Message] = ()
@@ -150,7 +157,10 @@ class RequestBuilder:
         session_no = self.lease.session_no
         row = sessions.get_by_no(tx, session_no)
         settings = session_settings.load(tx, session_no)
-        choices = load_turn_choices(tx, self.dependencies, self.lease.person_id, settings)
+        person_id = self.lease.person_id
+        person_row = people.find_by_id(tx, person_id) if person_id else None
+        person = None if person_row is None else person_row.person
+        choices = find_turn_choices(self.dependencies, person.role if person else None, settings)
         toolset_names = {*BUILT_IN_TOOLSETS, *(tool.toolset for tool in agent_tools)}
         disabled = profiles.list_left_out_toolsets(choices.toolsets, toolset_names).union(settings.disabled_toolsets)
         compaction = compactions.find_current(tx, session_no)
@@ -164,8 +174,8 @@ class RequestBuilder:
             )
         reactions = events.list_reactions(tx, session_no, after=log[0].seq, before=input_seq)
         job_run = load_active_run(tx, self.lease)
-        tools = self._list_tools(tx, row, agent_tools, disabled, job_run)
-        block = load_memory_block(tx, row, self.lease.person_id, tools)
+        tools = [] if person is None else self._list_tools(person.principal, row, agent_tools, disabled, job_run)
+        block = load_memory_block(tx, row, person_id, tools)
         request = AgentRequest(
             turn_id=self.lease.turn_id,
             instructions=self._build_instructions(tx, row, choices, settings.workspace, tools, job_run, block.text),
@@ -179,23 +189,22 @@ class RequestBuilder:
             tools=tools,
             model=choices.model,
             take_steering=self.take_steering,
-            meter=self.dependencies.budgets.make_meter(self.lease, CallPurpose.ANSWER, on_notice=self.send_notice),
+            meter=self.dependencies.budgets.make_meter(
+                self.lease, CallPurpose.ANSWER, on_notice=self.send_notice, calls=self.calls
+            ),
         )
         return request, row.session.last_prompt_tokens, choices.notices, block.chosen_ids
 
     def _list_tools(
         self,
-        tx: Transaction,
+        principal: Principal,
         row: SessionRow,
         agent_tools: Sequence[Tool],
         disabled: Collection[str],
         job_run: ActiveRun | None,
     ) -> list[Tool]:
-        """List the tools of Palaver and of the agent that the asking person or job may use; no person, no tools."""
-        person_row = people.find_by_id(tx, self.lease.person_id) if self.lease.person_id else None
-        if person_row is None:
-            return []
-        principal, granted = person_row.person.principal, None
+        """List the tools of Palaver and of the agent that the asking person or job may use."""
+        granted = None
         if job_run is not None:
             principal, granted = job_run.principal, job_run.job_row.job.toolsets
         toolbox = self.dependencies.toolbox
@@ -232,7 +241,7 @@ class RequestBuilder:
             reason = explain_automatic_start(tx, config, row.no, session)
             more.append(f"When this conversation started, the user was told: {reason}")
         project = []
-        if not session.shared:  # only in the owner's private conversations: others must not learn them
+        if session.project_id is not None and not session.shared:  # only private ones: others must not learn them
             text = projects.load_instructions(tx, self.lease.session_no, self.lease.person_id)
             project += [] if text is None else [f"Instructions of the project that this conversation is in:\n{text}"]
         return build_instructions(self.dependencies, choices, context, project=project, more=[*more, memory_text])

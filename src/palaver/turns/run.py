@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import CUT_OFF_NOTICE, AgentEvent, AgentRequest, Notice, TextDelta, Tool, ToolCall
-from palaver.core.clock import to_micros
+from palaver.core.clock import from_micros, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import (
@@ -36,7 +36,7 @@ from palaver.sessions import log_table as events, turn_leases
 from palaver.sessions.draft import Piece, PieceKind, Position
 from palaver.sessions.turn import FailureCode, InterruptReason, NoticeCode, TurnKind, TurnState
 from palaver.turns.answer_end import AnswerEnded, explain_error, explain_interruption, explain_mistake
-from palaver.turns.answer_recorder import AnswerRecorder, build_text_only_messages, finish_turn
+from palaver.turns.answer_recorder import AnswerRecorder, build_text_only_messages, finish_turn, record_orphan_usage
 from palaver.turns.compaction import (
     SHORTENED_NOTICE,
     Compactor,
@@ -86,6 +86,7 @@ class Run:
             wrap_tool=self._watch_tool,
             take_steering=self._take_steering,
             send_notice=self._send_notice_once,
+            calls=self.recorder.calls,
         )
         self._has_started = False
         self._is_begin_recorded = lease.attempt == 1  # of later attempts it is, because processes died before
@@ -236,6 +237,7 @@ class Run:
             dependencies=self._dependencies,
             lease=self.lease,
             add_usage=self.recorder.add_usage,
+            calls=self.recorder.calls,
             send_notice=self._send_notice_once,
         )
 
@@ -252,7 +254,8 @@ class Run:
 
     async def _record_answer(self, request: AgentRequest) -> None:
         await self._record_begin()
-        async with contextlib.aclosing(self._dependencies.run_agent(request)) as agent_events:
+        # The worker keeps the agent open while this runs.
+        async with contextlib.aclosing(self._dependencies.agent.run(request)) as agent_events:  # type: ignore[type-var]
             async for event in agent_events:
                 self._record(event)
                 if event == CUT_OFF_NOTICE:
@@ -298,6 +301,7 @@ class Run:
                     if pieces:
                         turn_leases.append_pieces(tx, self.lease, pieces)
 
+                self.recorder.may_have_saved = True
                 crash_point("turn.before_tool_mark")
                 await self._engine.arun(Write(mark))
                 self.has_side_effects, self.saved_position = True, position
@@ -311,6 +315,8 @@ class Run:
     async def _take_steering(self) -> Sequence[str]:
         """Take over the messages that were sent to steer this run; return their texts."""
         now = self._now()
+
+        self.recorder.may_be_steered = True
 
         def take(tx: Transaction) -> list[Event]:
             seqs = turn_leases.take_steering_turns(tx, self.lease, now)
@@ -356,18 +362,29 @@ class Run:
             self._dependencies.store.config,
             self.lease,
             messages,
-            self.recorder.unrecorded_usage,
             end,
             now,
+            recorder=self.recorder,
             notices=self._chat_notices,
             closing_notices=self._closing_notices,
         )
+        self._count_free_tokens(tx, now)
 
     def _finish_with_text(self, tx: Transaction, end: AnswerEnded, now: int) -> None:
         """End a turn whose driver produced something that the log cannot hold: keep the text of its answer."""
         config = self._dependencies.store.config
         messages = build_text_only_messages(self.recorder.draft, self.lease.input_seq)
-        finish_turn(tx, config, self.lease, messages, self.recorder.unrecorded_usage, end, now)
+        finish_turn(tx, config, self.lease, messages, end, now, recorder=self.recorder)
+        self._count_free_tokens(tx, now)
+
+    def record_orphan_usage(self, tx: Transaction, now: int) -> None:
+        """Record what the run has used before it lost its turn: it has to be paid for, whichever run answers."""
+        record_orphan_usage(tx, self.lease, self.recorder.unrecorded_usage, now)
+        self._count_free_tokens(tx, now)
+
+    def _count_free_tokens(self, tx: Transaction, now: int) -> None:
+        tokens = self.recorder.calls.free_tokens
+        self._dependencies.budgets.count_free_tokens(tx, self.lease, tokens, from_micros(now))
 
     def _now(self) -> int:
         return to_micros(self._dependencies.store.clock.now())

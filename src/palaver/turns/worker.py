@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from contextvars import Context, copy_context
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from palaver.accounts import access
 from palaver.core.background import PollLoop, create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Transaction, WorkKind, Write
+from palaver.core.engines.base import Read, Transaction, WorkKind, Write, write_kind
 from palaver.core.errors import InvalidMessage, LeaseLost, StoreError
 from palaver.core.texts import say
 from palaver.people.model import Role
@@ -35,20 +36,24 @@ from palaver.sessions.turn import (
     decide_crashed_turn,
 )
 from palaver.turns.answer_end import AnswerEnded, explain_interruption
-from palaver.turns.answer_recorder import build_messages, build_text_only_messages, finish_turn, record_orphan_usage
+from palaver.turns.answer_recorder import build_messages, build_text_only_messages, finish_turn
 from palaver.turns.run import Run
 from palaver.turns.side_work import TitleWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from palaver.config.agent_rules import TurnRules
+    from palaver.core.ids import TurnId
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.message import Message
     from palaver.sessions.turn_leases import ClaimRequest, OrphanTurn, TurnLease
     from palaver.turns.request_builder import RunDependencies
 
     UnsavedDraft = tuple[Run, list[Piece], Position]
+    ClaimTurn = Callable[[Transaction, TurnId, int], TurnLease | None]  # the time is that of the transaction
+
+T = TypeVar("T")
 
 LEASE_SECONDS = 30.0
 HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
@@ -74,8 +79,19 @@ def claim_turns(
             else:
                 has_refused = True
                 end = explain_interruption(InterruptReason.ACCESS_ENDED)  # it is in the log, and is not sent to them
-                finish_turn(tx, config, replace(lease, address=None), (), (), end, now)
+                finish_turn(tx, config, replace(lease, address=None), (), end, now)
     return claimed
+
+
+def claim_new_turn(
+    tx: Transaction, turn_id: TurnId, rules: TurnRules, request: ClaimRequest, now: int
+) -> TurnLease | None:
+    """Claim a turn that this transaction has queued, if nothing speaks against it; else the claim loop looks at it."""
+    lease = turn_leases.claim_if_next(tx, turn_id, request, now)
+    if lease is not None and not _can_be_answered(tx, lease, rules):
+        turn_leases.release_turn(tx, lease)
+        return None
+    return lease
 
 
 def _can_be_answered(tx: Transaction, lease: TurnLease, rules: TurnRules) -> bool:
@@ -113,7 +129,7 @@ def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: in
     else:
         crashed = orphan.stop_request is None
         end = explain_interruption(InterruptReason.SERVER_CRASHED if crashed else InterruptReason.STOPPED)
-    finish_turn(tx, config, lease, _load_partial_answer(tx, lease, end.state), (), end, now)
+    finish_turn(tx, config, lease, _load_partial_answer(tx, lease, end.state), end, now)
 
 
 def _load_partial_answer(tx: Transaction, lease: TurnLease, state: TurnState) -> list[Message]:
@@ -136,7 +152,10 @@ class TurnWorker:
         self._engine = get_dependencies().store.engine
         self._title_writer = TitleWriter(get_dependencies)
         self._owner = create_lease_owner()
-        self._runs: dict[int, Run] = {}  # by turn number
+        self._runs: dict[TurnId, Run] = {}
+        self._claims: set[asyncio.Task[Any]] = set()  # writes that may claim a turn; each has one of the free places
+        self._is_claiming = False
+        self._run_context: Context | None = None  # of the tasks of runs; None before the start and after the end
         make_loop = partial(PollLoop, log=log, kind=WorkKind.TURN)
         self._claim_loop = make_loop(self._poll, "palaver-turns", failure_event="turn_claim_failed")
         self._draft_loop = make_loop(self._save_drafts, "palaver-drafts", failure_event="draft_save_failed")
@@ -146,6 +165,8 @@ class TurnWorker:
     async def start(self) -> None:
         """Recover the turns of dead workers, then start to claim turns."""
         await self._recover_after_crashes()
+        self._run_context = copy_context()
+        self._run_context.run(write_kind.set, WorkKind.TURN)
         self._get_dependencies().feed.add_work_listener(self.wake)
         for loop in (self._claim_loop, self._draft_loop, self._lease_loop):
             loop.start()
@@ -157,10 +178,16 @@ class TurnWorker:
     def running_count(self) -> int:
         return len(self._runs)
 
+    def is_running(self, turn_id: TurnId | None) -> bool:
+        return turn_id in self._runs
+
     async def stop(self, grace_seconds: float = 20.0) -> None:
         """Claim no further turn, give the running ones some time to finish, and leave the rest to other workers."""
         # If the store does not answer, the lease of what it may have claimed expires.
         await self._claim_loop.stop(CANCEL_TIMEOUT_SECONDS)
+        if self._claims:
+            await asyncio.wait(self._claims, timeout=CANCEL_TIMEOUT_SECONDS)
+        self._run_context = None
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=grace_seconds)
@@ -198,43 +225,86 @@ class TurnWorker:
 
     # -- claiming and running ------------------------------------------------------------------------------
 
-    async def _poll(self) -> float:
-        """Start the turns that may run and stop those that people want stopped; return the seconds until the next."""
+    async def run_new_turn(self, write: Callable[[ClaimTurn | None], Awaitable[tuple[T, TurnLease | None]]]) -> T:
+        """Do a write that queues a turn. If there is a free place here, the same transaction claims the turn.
+
+        `write` gets the function that claims it, and returns its own result and the lease. If the caller is canceled,
+        that does not stop a turn that was claimed for it.
+        """
         rules = self._get_dependencies().rules
-        now = self._now()
-        is_reserved = any(run.lease.runs_alone for run in self._runs.values())
-        claim_request = turn_leases.ClaimRequest(
+        request = self._make_claim_request(rules, self._now())
+        if self._run_context is None or self._claim_loop.is_stopping or self._is_claiming or request.max_turns < 1:
+            result, _ = await write(None)
+            return result
+
+        def claim(tx: Transaction, turn_id: TurnId, now: int) -> TurnLease | None:
+            lease_until = now + round(LEASE_SECONDS * 1e6)
+            return claim_new_turn(tx, turn_id, rules, replace(request, lease_until=lease_until), now)
+
+        task = asyncio.create_task(self._write_and_start(write(claim)), name="palaver-accept")
+        self._claims.add(task)
+        task.add_done_callback(self._forget_claim)
+        return await asyncio.shield(task)
+
+    def _forget_claim(self, task: asyncio.Task[Any]) -> None:
+        self._claims.discard(task)
+        if task.cancelled() or task.exception() is not None:  # its place is free for a turn that waits
+            self.wake()
+
+    async def _write_and_start(self, write: Awaitable[tuple[T, TurnLease | None]]) -> T:
+        result, lease = await write
+        if lease is not None:
+            self._start_run(lease)
+        return result
+
+    def _make_claim_request(self, rules: TurnRules, now: int) -> ClaimRequest:
+        is_reserved = len(self._runs) == 1 and next(iter(self._runs.values())).lease.runs_alone
+        return turn_leases.ClaimRequest(
             owner=self._owner,
             lease_until=now + round(LEASE_SECONDS * 1e6),
-            max_turns=0 if is_reserved else rules.max_running - len(self._runs),
-            is_idle=not self._runs,
+            max_turns=0 if is_reserved else rules.max_running - len(self._runs) - len(self._claims),
+            is_idle=not self._runs and not self._claims,
             max_running=rules.max_running,
             max_running_per_person=rules.max_running_per_person,
         )
 
-        def claim(tx: Transaction) -> turn_leases.WorkSummary:
-            claimed = claim_turns(tx, self._get_dependencies().store.config, rules, claim_request, now)
-            return replace(turn_leases.find_work(tx, self._owner, now), claimed=claimed)
+    async def _poll(self) -> float:
+        """Start the turns that may run and stop those that people want stopped; return the seconds until the next."""
+        rules, now = self._get_dependencies().rules, self._now()
+        find_work = partial(turn_leases.find_work, owner=self._owner if self._runs else None, now=now)
+        work = await self._engine.arun(Read(find_work, is_quick=True))
+        request = self._make_claim_request(rules, now)
+        if work.has_queued and request.max_turns > 0:
 
-        def try_without_write(tx: Transaction) -> turn_leases.WorkSummary | None:
-            work = turn_leases.find_work(tx, self._owner, now)
-            return None if work.has_queued and claim_request.max_turns > 0 else work
+            def claim(tx: Transaction) -> turn_leases.WorkSummary:
+                claimed = claim_turns(tx, self._get_dependencies().store.config, rules, request, now)
+                return replace(find_work(tx), claimed=claimed)
 
-        crash_point("turn.before_claim")
-        work = await self._engine.arun(Write(claim, read_first=try_without_write, is_quick=True))
+            crash_point("turn.before_claim")
+            self._is_claiming = True
+            try:
+                work = await self._engine.arun(Write(claim))
+            finally:
+                self._is_claiming = False
         for lease in work.claimed:
-            crash_point("turn.claimed")
-            run = Run(self._get_dependencies(), lease)
-            run.release_agent = self._get_dependencies().acquire_agent()
-            if not self._runs:  # an idle worker saves no drafts
-                self._draft_loop.wake()
-            self._runs[lease.turn_no] = run
-            run.task = asyncio.create_task(self._execute(run), name=f"palaver-turn-{lease.turn_id}")
-        for run in self._runs.values():
-            if (stop_request := work.stop_requests.get(run.lease.turn_id)) is not None:
+            self._start_run(lease)
+        for turn_id, stop_request in work.stop_requests.items():
+            if (stopped := self._runs.get(turn_id)) is not None:
                 is_stop = stop_request is StopRequest.STOP
-                run.stop(InterruptReason.STOPPED if is_stop else InterruptReason.NEW_MESSAGE)
+                stopped.stop(InterruptReason.STOPPED if is_stop else InterruptReason.NEW_MESSAGE)
         return POLL_SECONDS if work.next_due_at is None else min(POLL_SECONDS, (work.next_due_at - now) / 1e6)
+
+    def _start_run(self, lease: TurnLease) -> None:
+        crash_point("turn.claimed")
+        if self._run_context is None:  # the store has answered too late: the lease expires
+            return
+        run = Run(self._get_dependencies(), lease)
+        run.release_agent = self._get_dependencies().acquire_agent()
+        if not self._runs:  # an idle worker saves no drafts
+            self._draft_loop.wake()
+        self._runs[lease.turn_id] = run
+        name, context = f"palaver-turn-{lease.turn_id}", self._run_context.copy()
+        run.task = asyncio.create_task(self._execute(run), name=name, context=context)
 
     async def _execute(self, run: Run) -> None:
         turn_id = run.lease.turn_id
@@ -255,7 +325,7 @@ class TurnWorker:
             await self._recover_broken_run(run)
         finally:
             run.release_agent()
-            self._runs.pop(run.lease.turn_no, None)
+            self._runs.pop(turn_id, None)
             self.wake()
             self._on_change()
 
@@ -269,7 +339,7 @@ class TurnWorker:
         def recover(tx: Transaction, now: int) -> None:
             # Without waiting for its lease to expire.
             _recover(tx, self._get_dependencies().store.config, turn_leases.load_orphan(tx, run.lease), now)
-            record_orphan_usage(tx, run.lease, run.recorder.unrecorded_usage, now)
+            run.record_orphan_usage(tx, now)
 
         while not self._claim_loop.is_stopping:
             try:
@@ -285,10 +355,8 @@ class TurnWorker:
                 return
 
     async def _record_orphan_usage(self, run: Run) -> None:
-        """Record what a run used before it lost its turn: it has to be paid for, whichever run answers."""
-        record = partial(record_orphan_usage, lease=run.lease, usages=run.recorder.unrecorded_usage, now=self._now())
         try:
-            await self._engine.arun(Write(record))
+            await self._engine.arun(Write(partial(run.record_orphan_usage, now=self._now())))
         except StoreError as error:
             log.error("turn_usage_not_recorded", extra={"turn": run.lease.turn_id, "error": str(error)})
 
@@ -307,6 +375,7 @@ class TurnWorker:
         async with contextlib.AsyncExitStack() as locks:
             for run, _, _ in unsaved:
                 await locks.enter_async_context(run.save_lock)  # free, as checked above: this does not wait
+                run.recorder.may_have_saved = True
             crash_point("turn.before_draft_save")
             saved = await self._engine.arun(Write(partial(_append_drafts, unsaved=unsaved)))
             crash_point("turn.draft_saved")
@@ -336,7 +405,7 @@ class TurnWorker:
 
     def _abandon(self, run: Run) -> None:
         """Cancel a run that has lost its lease: another worker has its turn, and this answer no longer counts."""
-        if self._runs.get(run.lease.turn_no) is run and run.task is not None and not run.is_ending:
+        if self._runs.get(run.lease.turn_id) is run and run.task is not None and not run.is_ending:
             run.task.cancel()
 
     # -- recovery ------------------------------------------------------------------------------------------

@@ -7,20 +7,25 @@ too late: a stranger could make the server parse whatever it lets a signed-in pe
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match, compile_path, get_name
 
-from palaver.web.auth import authenticate, needs_caller
+from palaver.web.auth import authenticate, drop_descriptions, needs_caller
 from palaver.web.body_limit import MAX_BODY_BYTES, check_json_values, is_large_request, set_body_limit
 from palaver.web.errors import error_responses, make_body_storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 
+    from fastapi.dependencies.models import Dependant
     from starlette.types import Message, Receive, Scope, Send
 
     from palaver.core.fair_slots import FairSlots
@@ -28,21 +33,66 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MAX_HANDLERS: Final = 32  # of one route: clients use few combinations of its parameters
 _HELD_KEY: Final = "palaver.held"  # of the ASGI scope: what a request holds until its response is complete
 
 
 class ApiRoute(APIRoute):
-    """A route of the API. Every router is created with `route_class=ApiRoute`, or with a subclass."""
+    """A route of the API. Every router is created with `route_class=ApiRoute`, or with a subclass.
+
+    The first request for it builds what reads its requests and writes its responses: building all takes a third of the
+    server's start, and much of its memory, and most servers use few of the routes.
+    """
 
     max_body_bytes: ClassVar[int | None] = MAX_BODY_BYTES  # from a signed-in person; None: the route limits it
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        self.path, self.endpoint, self.methods = path, endpoint, set(options["methods"])
+        self.name = options["name"] or get_name(endpoint)
+        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        self._options = options
+        self._is_built = False
+
+    def describe(self) -> APIRoute:
+        """Return a route with all that the OpenAPI document needs."""
+        return APIRoute(self.path, self.endpoint, **self._options)
+
+    @cached_property
+    def _static_path(self) -> str:
+        return self.path.partition("{")[0]
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if self._static_path not in scope["path"]:  # most of the routes are out of the question
+            return Match.NONE, {}
+        return super().matches(scope)
+
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._is_built:
+            super().__init__(self.path, self.endpoint, **(self._options | {"responses": None}))  # these only describe
+            self._is_built = True
         with ExitStack() as held:
             scope[_HELD_KEY] = held
             await super().handle(scope, receive, send)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+        described, called = self.dependant, drop_descriptions(self.dependant)
+        optional = frozenset(_list_optional_queries(called))
+        handlers: dict[frozenset[str], Callable[[Request], Coroutine[Any, Any, Response]]] = {}
+
+        async def handle(request: Request) -> Response:
+            """Handle a request as a route without the optional parameters that are not in its query.
+
+            FastAPI takes microseconds for each of them; for all of a list, longer than to read a page of it.
+            """
+            absent = optional.difference(request.query_params)
+            handler = handlers.get(absent)
+            if handler is None:
+                absent = absent if len(handlers) < _MAX_HANDLERS else frozenset()
+                self.dependant = _drop_queries(called, absent)
+                handlers[absent] = handler = super(ApiRoute, self).get_route_handler()
+                self.dependant = described
+            return await handler(request)
+
         has_json_body = self.body_field is not None
 
         async def handle_body(request: Request) -> Response:
@@ -68,7 +118,7 @@ class ApiRoute(APIRoute):
             async with large_requests.hold(caller.person.id):
                 return await handle_body(request)
 
-        return handle_authenticated if needs_caller(self.dependant) else handle_body
+        return handle_authenticated if needs_caller(described) else handle_body
 
 
 def hold_until_sent(request: Request, manager: AbstractContextManager[T]) -> T:
@@ -95,6 +145,28 @@ def make_router(
         responses=error_responses(400, 403, 422, 500, 503) | dict(responses or {}),
         generate_unique_id_function=lambda route: route.name,  # that of its function
     )
+
+
+def encode_response(data: object) -> Response:
+    """Encode the data of a response that has the declared keys and no others.
+
+    FastAPI would check and copy it first, which takes longer than to read a page of a list from the database.
+    """
+    return Response(to_json(data), media_type="application/json")
+
+
+def _list_optional_queries(dependant: Dependant) -> Iterator[str]:
+    """List the query parameters of a route and its dependencies that need not be there."""
+    for each in dependant.dependencies:
+        yield from _list_optional_queries(each)
+    yield from (param.alias for param in dependant.query_params if not param.field_info.is_required())
+
+
+def _drop_queries(dependant: Dependant, names: Collection[str]) -> Dependant:
+    """Return a route, or a dependency of it, without some query parameters: its function has their defaults."""
+    params = [param for param in dependant.query_params if param.alias not in names]
+    dependencies = [_drop_queries(each, names) for each in dependant.dependencies]
+    return replace(dependant, query_params=params, dependencies=dependencies)
 
 
 async def read_body(request: Request) -> bytes:

@@ -66,9 +66,7 @@ def create_app(state: WebState, page_folder: Path = PAGE_FOLDER) -> FastAPI:
         title="Palaver",
         version=__version__,
         summary="Conversations between people and one AI agent.",
-        docs_url=None,  # the docs pages load scripts from other sites
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
+        openapi_url=None,  # `install_openapi` serves it; the docs pages load scripts from other sites
         redirect_slashes=False,
     )
     app.state.palaver = state
@@ -76,7 +74,7 @@ def create_app(state: WebState, page_folder: Path = PAGE_FOLDER) -> FastAPI:
     install_errors(app)
     for module in _MODULES_WITH_ROUTES:
         app.routes.extend(module.router.routes)
-    install_openapi(app)
+    install_openapi(app, state.base_path)
     install_page(app, page_folder)
     install_metrics(app, state)
     install_guard(app, state)

@@ -10,6 +10,7 @@ methods and `write` for all others, so a route that forgets to name a scope is n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
@@ -20,7 +21,7 @@ from palaver.core.tasks import wait_for_event
 from palaver.core.texts import say
 from palaver.people.model import KNOWN_DEVICE_LIFETIME, SIGN_IN_LIFETIME, Role, Scope, SignedInPerson
 from palaver.sessions.view import AsyncSessionView
-from palaver.web.state import State, WebState
+from palaver.web.state import WebState
 
 if TYPE_CHECKING:
     from fastapi.dependencies.models import Dependant
@@ -54,23 +55,31 @@ async def authenticate(request: Request) -> SignedInPerson:
     return caller
 
 
+async def _describe_sign_in(
+    _token: Annotated[object, Depends(_bearer)] = None, _device: Annotated[object, Depends(_cookie)] = None
+) -> None:
+    """Mark a route as one for signed-in people. It is never called: FastAPI would do so several times per request."""
+
+
+_SignedIn = Annotated[None, Depends(_describe_sign_in)]
+
+
 def needs_caller(dependant: Dependant) -> bool:
     """Return whether a route, or a dependency of it, is for signed-in people only."""
-    return dependant.call is _get_caller or any(needs_caller(each) for each in dependant.dependencies)
+    return dependant.call is _describe_sign_in or any(needs_caller(each) for each in dependant.dependencies)
 
 
-async def _get_caller(
-    request: Request,
-    _token: Annotated[object, Depends(_bearer)] = None,
-    _device: Annotated[object, Depends(_cookie)] = None,
-) -> SignedInPerson:
+def drop_descriptions(dependant: Dependant) -> Dependant:
+    """Return a route, or a dependency of it, without what only describes it."""
+    called = [each for each in dependant.dependencies if each.call is not _describe_sign_in]
+    return replace(dependant, dependencies=[drop_descriptions(each) for each in called])
+
+
+def _get_caller(request: Request) -> SignedInPerson:
     caller: SignedInPerson | None = request.scope.get(_CALLER_KEY)
     if caller is None:
         raise NotSignedIn
     return caller
-
-
-_Authenticated = Annotated[SignedInPerson, Depends(_get_caller)]
 
 
 class _ScopeRequirement:
@@ -79,8 +88,8 @@ class _ScopeRequirement:
     def __init__(self, scope: str) -> None:
         self._scope = Scope(scope)
 
-    async def __call__(self, caller: _Authenticated) -> None:
-        _check_scope(caller, self._scope)
+    async def __call__(self, request: Request, _: _SignedIn = None) -> None:
+        _check_scope(_get_caller(request), self._scope)
 
 
 def require_scope(scope: str) -> Dependency:
@@ -97,14 +106,16 @@ def _check_scope(caller: SignedInPerson, scope: Scope) -> None:
         raise NotAllowed(message, scope=scope.value)
 
 
-async def _check_default_scope(request: Request, caller: _Authenticated) -> SignedInPerson:
+async def _check_default_scope(request: Request, _: _SignedIn = None) -> SignedInPerson:
+    caller = _get_caller(request)
     dependencies = getattr(request.scope.get("route"), "dependencies", ())
     if not any(isinstance(each.dependency, _ScopeRequirement) for each in dependencies):
         _check_scope(caller, Scope.READ if request.method in _SAFE_METHODS else Scope.WRITE)
     return caller
 
 
-async def _require_owner(caller: _Authenticated) -> SignedInPerson:
+async def _require_owner(request: Request, _: _SignedIn = None) -> SignedInPerson:
+    caller = _get_caller(request)
     if caller.person.role is not Role.OWNER:
         raise OwnerRequired
     _check_scope(caller, Scope.ADMIN)
@@ -118,12 +129,12 @@ def check_browser(caller: SignedInPerson) -> SignedInPerson:
     return caller
 
 
-async def _require_browser(caller: _Authenticated) -> SignedInPerson:
-    return check_browser(caller)
+async def _require_browser(request: Request, _: _SignedIn = None) -> SignedInPerson:
+    return check_browser(_get_caller(request))
 
 
-async def _require_owner_in_browser(caller: _Authenticated) -> SignedInPerson:
-    return check_browser(await _require_owner(caller))
+async def _require_owner_in_browser(request: Request, _: _SignedIn = None) -> SignedInPerson:
+    return check_browser(await _require_owner(request))
 
 
 Caller = Annotated[SignedInPerson, Depends(_check_default_scope)]
@@ -134,28 +145,32 @@ OwnerInBrowser = Annotated[SignedInPerson, Depends(_require_owner_in_browser)]
 
 
 async def _check_include_all(
-    caller: Caller,
+    request: Request,
     include_all: Annotated[
         bool, Query(alias="all", description="Include everyone's conversations; only for owners.")
     ] = False,
+    _: _SignedIn = None,
 ) -> bool:
+    await _check_default_scope(request)
     if include_all:
-        await _require_owner(caller)
+        await _require_owner(request)
     return include_all
 
 
 IncludeAll = Annotated[bool, Depends(_check_include_all)]  # the query parameter `all`; true only for owners
 
 
-async def _open_view(state: State, caller: Caller, include_all: IncludeAll) -> AsyncSessionView:
-    return state.gateway.store.aio.seen_by(caller.principal, everything=include_all)
+async def _open_view(request: Request, include_all: IncludeAll) -> AsyncSessionView:
+    state: WebState = request.app.state.palaver
+    return state.gateway.store.aio.seen_by(_get_caller(request).principal, everything=include_all)
 
 
 CallerView = Annotated[AsyncSessionView, Depends(_open_view)]  # everything for owners who ask for `all`
 
 
-async def _open_own_view(state: State, caller: Caller) -> AsyncSessionView:
-    return state.gateway.store.aio.seen_by(caller.principal)
+async def _open_own_view(request: Request, _: _SignedIn = None) -> AsyncSessionView:
+    state: WebState = request.app.state.palaver
+    return state.gateway.store.aio.seen_by((await _check_default_scope(request)).principal)
 
 
 OwnView = Annotated[AsyncSessionView, Depends(_open_own_view)]  # what the caller takes part in, also for owners

@@ -12,14 +12,16 @@ they know no cookies.
 from __future__ import annotations
 
 import ipaddress
+import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import ConfigError
 from palaver.core.fair_slots import FairSlots
 from palaver.core.texts import current_language, find_language
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _MAX_PORT_DIGITS: Final = 5
+_HOST_NAME: Final = re.compile(r"[a-z0-9._:\[\]-]+")
 CONTENT_SECURITY_POLICY: Final = "; ".join(
     [
         "default-src 'none'",
@@ -60,6 +63,7 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_ENCODED_HEADERS: Final = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 STRICT_TRANSPORT_SECURITY: Final = "max-age=31536000"
 
 HOOKS_PREFIX: Final = "/hooks/"  # of webhooks: they know no cookies, and their adapters verify each request
@@ -85,9 +89,9 @@ class HostName:
             name, port = f"{name}]", rest[1:]
         elif ":" in name:
             name, _, port = name.partition(":")
-        is_valid_name = all(char.isalnum() or char in "-._[]:" for char in name) and name.isascii()
+        is_valid_name = _HOST_NAME.fullmatch(name) is not None
         is_valid_port = port.isascii() and port.isdigit() and len(port) <= _MAX_PORT_DIGITS
-        if not name or not is_valid_name or (port and not is_valid_port):
+        if not is_valid_name or (port and not is_valid_port):
             return None
         return cls(name.removesuffix("."), int(port) if port else None)
 
@@ -132,7 +136,7 @@ class TrustedProxies:
         return cls(tuple(networks))
 
     def is_trusted(self, address: str) -> bool:
-        parsed = parse_ip_address(address)
+        parsed = parse_ip_address(address) if self.networks else None
         return parsed is not None and any(parsed in network for network in self.networks)
 
     def resolve_origin(self, scope: Scope, headers: Headers) -> RequestOrigin:
@@ -288,11 +292,11 @@ def _add_security_headers(send: Send, *, secure: bool) -> Send:
 
     async def guarded_send(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(raw=message.setdefault("headers", []))
-            for name, value in SECURITY_HEADERS.items():
-                headers.setdefault(name, value)
+            headers = message.setdefault("headers", [])
+            names = {name for name, _ in headers}
+            headers += [header for header in _ENCODED_HEADERS if header[0] not in names]
             if secure:
-                headers["Strict-Transport-Security"] = STRICT_TRANSPORT_SECURITY
+                MutableHeaders(raw=headers)["Strict-Transport-Security"] = STRICT_TRANSPORT_SECURITY
         await send(message)
 
     return guarded_send

@@ -2,17 +2,17 @@
 
 Turns, deliveries, runs of jobs, tokens and cost are counted from the store, no matter which process did the work: every
 scrape adds what has ended since the last one. If two servers share a store, scrape only one of them for these. HTTP
-requests are counted per server.
+requests are counted per server, from its start. The library is loaded for the first scrape: few servers have one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from bisect import bisect_left
+from functools import cache, partial
+from itertools import accumulate
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from palaver.config.budget_rules import BudgetScope, BudgetStatus, BudgetUnit
 from palaver.delivery.health import load_account_health
@@ -20,9 +20,10 @@ from palaver.delivery.model import AccountHealth, AccountState
 from palaver.sessions.usage import NANOS_PER_DOLLAR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fastapi import FastAPI
+    from prometheus_client import Metric
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from palaver.operation.metrics import MetricsSnapshot
@@ -33,8 +34,36 @@ _REQUEST_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
+class RequestTimes:
+    """The times of the server's requests: for a method, a route and a status, how many took how long."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, str], list[int]] = {}  # in each bucket, and above all of them
+        self._seconds: dict[tuple[str, str, str], float] = {}
+
+    def record(self, method: str, route: str, status: int, seconds: float) -> None:
+        labels = (method, route, str(status))
+        counts = self._counts.setdefault(labels, [0] * (len(_REQUEST_BUCKETS) + 1))
+        counts[bisect_left(_REQUEST_BUCKETS, seconds)] += 1
+        self._seconds[labels] = self._seconds.get(labels, 0.0) + seconds
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metric, to the registry that a scrape asks."""
+        from prometheus_client.core import HistogramMetricFamily
+
+        name, text = "palaver_http_request_duration_seconds", "Time from a request to the start of its response."
+        family = HistogramMetricFamily(name, text, labels=["method", "route", "status"])
+        bounds = [*(str(float(bound)) for bound in _REQUEST_BUCKETS), "+Inf"]
+        for labels, counts in self._counts.items():
+            buckets = list(zip(bounds, accumulate(map(float, counts)), strict=True))
+            family.add_metric(labels, buckets, self._seconds[labels])
+        yield family
+
+
 class Metrics:
-    def __init__(self, state: WebState) -> None:
+    def __init__(self, state: WebState, request_times: RequestTimes) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
         self._state = state
         self._counted_refusals = dict.fromkeys(BudgetScope, 0)
         self._render_lock = asyncio.Lock()
@@ -76,15 +105,12 @@ class Metrics:
             "Deliveries of an account: waiting, and those that failed or became uncertain in the last 24 hours.",
             [*of_account, "state"],
         )
-        self._requests = histogram(
-            "http_request_duration_seconds",
-            "Time from a request to the start of its response.",
-            ["method", "route", "status"],
-            buckets=_REQUEST_BUCKETS,
-        )
+        registry.register(request_times)
 
     async def render(self) -> bytes:
         """Add what has ended since the last call, and return all metrics in Prometheus' text format."""
+        from prometheus_client import generate_latest
+
         gateway, reader = self._state.gateway, self._state.metrics
         async with self._render_lock:
             snapshot = await reader.read_new()
@@ -149,16 +175,13 @@ class Metrics:
             self._refused_calls.labels(scope).inc(count - self._counted_refusals[scope])
             self._counted_refusals[scope] = count
 
-    def record_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        self._requests.labels(method, route, str(status)).observe(seconds)
-
 
 class _RequestTimer:
     """Middleware that times every request, labeled by route and never by text that a client sent."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, times: RequestTimes) -> None:
         self._app = app
-        self._metrics = metrics
+        self._times = times
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -170,13 +193,14 @@ class _RequestTimer:
             if message["type"] == "http.response.start":
                 route = getattr(scope.get("route"), "name", "other")
                 method = scope["method"] if scope["method"] in _KNOWN_METHODS else "other"
-                self._metrics.record_request(method, route, message["status"], perf_counter() - started_at)
+                self._times.record(method, route, message["status"], perf_counter() - started_at)
             await send(message)
 
         await self._app(scope, receive, timed_send)
 
 
 def install_metrics(app: FastAPI, state: WebState) -> None:
-    """Start counting, and time every request."""
-    app.state.metrics = Metrics(state)
-    app.add_middleware(_RequestTimer, metrics=app.state.metrics)
+    """Time every request, and make the metrics when they are asked for."""
+    times = RequestTimes()
+    app.state.get_metrics = cache(partial(Metrics, state, times))
+    app.add_middleware(_RequestTimer, times=times)

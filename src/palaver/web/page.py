@@ -23,8 +23,10 @@ from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
+
+from palaver.web.api_route import ApiRoute
 
 if TYPE_CHECKING:
     import os
@@ -124,17 +126,30 @@ def build_diagram_headers(document: bytes) -> dict[str, str]:
     return {"Content-Security-Policy": "; ".join(policy), "X-Frame-Options": "SAMEORIGIN"}
 
 
-def install_openapi(app: FastAPI) -> None:
-    """Generate the document once, on the first request for it. The schemas and texts of a route are defined with it."""
+def install_openapi(app: FastAPI, base_path: str) -> None:
+    """Serve the OpenAPI document. The first request generates it, in a thread: that describes every route.
 
-    def get_document() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _correct_schema(
-                get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-            )
-        return app.openapi_schema
+    The schemas and texts of a route are defined with it.
+    """
+    lock = asyncio.Lock()
+    body: bytes | None = None
 
-    app.openapi = get_document  # type: ignore[method-assign]
+    def generate_document() -> dict[str, Any]:
+        routes = [each.describe() for each in app.routes if isinstance(each, ApiRoute)]
+        servers = [{"url": base_path}] if base_path else None
+        return _correct_schema(
+            get_openapi(title=app.title, version=app.version, summary=app.summary, routes=routes, servers=servers)
+        )
+
+    async def serve_document(_request: Request) -> Response:
+        nonlocal body
+        async with lock:
+            if body is None:
+                body = await asyncio.to_thread(lambda: bytes(JSONResponse(app.openapi()).body))
+        return Response(body, media_type="application/json")
+
+    app.openapi = generate_document  # type: ignore[method-assign]
+    app.add_route("/api/openapi.json", serve_document, name="openapi", include_in_schema=False)
 
 
 def _correct_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required, cast
 
-from palaver.core.wire import Doc, Time, TypedDict, build_json
+from palaver.core.columns import compile_writer
+from palaver.core.wire import Doc, Time, TypedDict, build_json, format_short_micros
+from palaver.sessions.model import SESSION_COLUMNS, SUMMARY_COLUMNS, USAGE_COLUMNS, find_display_name, parse_source
 from palaver.sessions.turn import BusyPolicy
+from palaver.sessions.usage import format_dollars
 from palaver.sessions.view_wire import NamedPersonJson, ReceiptJson
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from palaver.core.ids import PersonId
+    from palaver.core.source import SessionSource
     from palaver.sessions.events import Event
     from palaver.sessions.inbound import Receipt
     from palaver.sessions.model import SessionSummary, TranscriptPage
@@ -195,26 +199,37 @@ class LogPageJson(TypedDict):
     has_more_after: bool
 
 
+_write_conversation = compile_writer(
+    (*SESSION_COLUMNS.columns, *USAGE_COLUMNS.columns, *SUMMARY_COLUMNS.columns),
+    ConversationJson.__annotations__,
+    write_time=format_short_micros,
+    display_name=("title auto_title source_json", find_display_name),
+    source=("source_json", lambda source_json: _describe_source(parse_source(source_json))),
+    context_tokens=("last_prompt_tokens", None),
+)
+_FIRST_USAGE_COLUMN = len(SESSION_COLUMNS)
+_write_usage = compile_writer(
+    USAGE_COLUMNS.columns, ConversationUsageJson.__annotations__, cost_usd=("cost_nanos", format_dollars)
+)
+
+
+def _describe_source(source: SessionSource) -> ChatSourceJson:
+    return {"platform": source.platform, "chat_name": source.chat_name, "user_name": source.user_name}
+
+
 def summary_to_json(
     summary: SessionSummary, connected: Collection[str], *, with_owner: bool = False
 ) -> ConversationJson:
-    """Convert a conversation; `connected` are the platforms that this server can deliver answers to."""
-    session = summary.session
-    data = {
-        **session.to_dict(),
-        "chosen_model": summary.chosen_model,
-        "profile": summary.profile,
-        "personality": summary.personality,
-        "workspace": summary.workspace,
-        "busy_policy": summary.busy_policy,
-        "disabled_toolsets": list(summary.disabled_toolsets),
-        "running": summary.running,
-        "queued": summary.queued,
-        "last_seq": summary.last_seq,
-        "read_seq": summary.read_seq,
-        "reachable": summary.has_delivery_address and session.platform in connected,
-        "owner_name": summary.owner_name if with_owner else None,
-    }
+    """Convert a conversation; `connected` are the platforms that this server can deliver answers to.
+
+    It has the declared keys and no others, in one step from the row: pages of lists are sent as they are.
+    """
+    row = summary.get_row()
+    data = _write_conversation(*row, usage=_write_usage(*row[_FIRST_USAGE_COLUMN:]), reachable=False)
+    if data["platform"] in connected:
+        data["reachable"] = summary.has_delivery_address
+    if not with_owner:
+        data["owner_name"] = None
     return cast("ConversationJson", data)
 
 
@@ -231,7 +246,8 @@ def log_event_to_json(event: Event, names: Mapping[PersonId, str]) -> LogEventJs
     if (message := data["message"]) is not None:
         message["context"] = message["context"] and [_complete_quote(quote) for quote in message["context"]]
         message["replied_message"] = message["replied_message"] and _complete_quote(message["replied_message"])
-    return cast("LogEventJson", {**data, "version": None})
+    data["version"] = None
+    return cast("LogEventJson", data)
 
 
 def _complete_quote(quote: Mapping[str, Any]) -> QuotedMessageJson:

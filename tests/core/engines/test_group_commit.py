@@ -126,7 +126,7 @@ class BlockedCommit:
 async def submit_all(writer: GroupWriter, works: list[Callable[[Transaction], Any]]) -> list[asyncio.Task[Any]]:
     """Submit all units of work, in this order."""
     loop = asyncio.get_running_loop()
-    tasks = [loop.create_task(writer.acall(work, loop)) for work in works]
+    tasks = [asyncio.ensure_future(writer.acall(work, loop)) for work in works]
     await asyncio.sleep(0)
     return tasks
 

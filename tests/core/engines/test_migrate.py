@@ -34,7 +34,7 @@ TABLES = {
     *("read_mark", "search", "session", "share", "turn", "usage"),
     *("budget_limit", "budget_window", "job", "job_run", "memory_block", "memory_turn", "model_call", "named_lease"),
     *("erasure", "imported_item", "linked_row", "setting", "setting_change", "setting_change_item", "setting_state"),
-    *("push_message", "push_subscription", "saved_prompt"),
+    *("push_message", "push_subscription", "saved_prompt", "search_rebuild"),
 }
 SQLITE_TABLES = {"access_change"}  # PostgreSQL sends notifications instead
 DATABASE_ERRORS = (apsw.Error, psycopg.Error, StoreError)

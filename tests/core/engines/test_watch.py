@@ -6,19 +6,29 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import apsw
 import psycopg
 import pytest
 
+from palaver import SessionSource, SessionStore
 from palaver.core.engines import postgres_pool as postgres_watch, sqlite_watch
+from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, WORK_CHANGE, Read, Write
 from palaver.core.engines.postgres import PostgresEngine
 from palaver.core.engines.sqlite import SqliteEngine
 from palaver.core.engines.sqlite_watch import FileEvents
+from palaver.delivery import table as deliveries
+from palaver.sessions import table as sessions, turns_table as turns
+from palaver.sessions.turns_table import TurnRequest
+from palaver.settings import table as settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from palaver.core.engines.base import Transaction
 
 WAIT_SECONDS = 60.0
 COMMIT = """
@@ -51,6 +61,13 @@ class Changes:
 
     def clear(self) -> None:
         self._event.clear()
+
+    def wait_for(self, change: frozenset[int] | None) -> None:
+        """Wait until this is reported, and forget what was reported until then."""
+        while change not in self.reported:
+            assert self.wait()
+            self.clear()
+        self.reported.clear()
 
 
 class OtherProcess:
@@ -134,11 +151,69 @@ def test_changes_are_noticed_without_file_events(
             assert changes.wait()
 
 
+def test_a_commit_of_the_same_process_says_what_it_has_changed(tmp_path: Path) -> None:
+    changes = Changes()
+    with closing(SessionStore.open(f"sqlite:///{tmp_path / 'palaver.db'}")) as store:
+        engine = store.engine
+        recorded = store.record_user_message(SessionSource("telegram", "1", user_id="1"), "hello")
+        session_no = engine.run(Read(lambda tx: sessions.get_no(tx, recorded.session_id)))
+
+        def change(run: Callable[[Transaction], object]) -> set[int]:
+            engine.run(Write(run))
+            return set(changes.reported[-1] or ())
+
+        with closing(engine.watch(changes)):
+            request = TurnRequest(session_no=session_no, input_seq=recorded.seq)
+            assert change(lambda tx: turns.enqueue(tx, request, 1)) == {session_no, WORK_CHANGE}
+            assert change(
+                lambda tx: tx.execute("UPDATE turn SET state = 'running', lease_owner = 'w', lease_until = 1")
+            ) == {session_no}
+            assert change(lambda tx: tx.execute("UPDATE turn SET stop_request = 'stop'")) == {session_no, WORK_CHANGE}
+            assert change(lambda tx: tx.execute("UPDATE turn SET attempt = 2")) == set()
+            assert change(lambda tx: deliveries.enqueue(tx, "telegram::1", "hi", 1)) == {0, WORK_CHANGE}
+            assert change(
+                lambda tx: tx.execute("UPDATE delivery SET state = 'sending', lease_owner = 'w', lease_until = 1")
+            ) == {0}
+            assert change(lambda tx: tx.execute("UPDATE delivery SET due_at = 5")) == {WORK_CHANGE}
+            assert change(lambda tx: tx.execute("DELETE FROM audience_member")) == {ACCESS_CHANGE}
+            assert change(lambda tx: settings.save_state(tx, replace(settings.load_state(tx), version=9))) == {
+                SETTINGS_CHANGE
+            }
+            with pytest.raises(ZeroDivisionError):
+                change(lambda tx: (turns.enqueue(tx, request, 1), 1 / 0))
+            assert change(lambda tx: tx.execute("UPDATE person SET name = 'Ada'")) == set()
+            store.append_to_transcript(recorded.session_id, {"role": "assistant", "content": "hi"})
+            assert changes.reported[-1] == frozenset({session_no})
+
+
+def test_our_own_commits_need_no_search_at_once_and_hide_none_of_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, changes = tmp_path / "palaver.db", Changes()
+    monkeypatch.setattr(sqlite_watch, "CHECK_SECONDS", WAIT_SECONDS * 10)
+    with closing(open_file(path)) as engine, closing(OtherProcess(path)) as other, closing(engine.watch(changes)):
+
+        def write() -> None:
+            engine.run(Write(lambda tx: tx.execute("INSERT INTO note VALUES (2)")))
+
+        for _ in range(20):
+            write()
+        assert changes.reported == [frozenset()] * 20
+        for _ in range(3):
+            write()
+            other.do("commit")
+            write()
+            changes.wait_for(None)
+        monkeypatch.setattr(sqlite_watch, "CHECK_SECONDS", 0.0)
+        write()
+        changes.wait_for(None)
+
+
 def test_a_watch_can_be_closed_while_others_commit(tmp_path: Path) -> None:
     with closing(open_file(tmp_path / "palaver.db")) as engine:
         for _ in range(50):
             watch = engine.watch(Changes())
-            waker = threading.Thread(target=lambda each=watch: [each.wake() for _ in range(100)])
+            waker = threading.Thread(target=lambda each=watch: [each.report_commit(frozenset()) for _ in range(100)])
             waker.start()
             watch.close()
             waker.join()

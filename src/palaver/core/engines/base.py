@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum, StrEnum, auto
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
 
+from palaver.core.dataclass import dataclass
 from palaver.core.errors import StoreClosed
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ class Transaction(Protocol):
     # Append it to a SELECT of a row that must stay as it is until this transaction ends: another one that selects it
     # `for_update` waits. Changes of other columns without that, and others with `for_key_share`, do not wait.
     for_key_share: str
+    # The next statement runs together with those of other callers (`Write.single_statement`): it must not wait for the
+    # lock of a row, but change nothing.
+    is_shared: bool
 
     def fetch_one(self, sql: str, *params: object) -> Row | None:
         """Return the first row, or None."""
@@ -79,6 +83,9 @@ class Transaction(Protocol):
 
     def lock_name(self, name: str) -> None:
         """Lock a name until this transaction ends: another transaction that locks the same name waits."""
+
+    def try_lock_name(self, name: str) -> bool:
+        """Lock a name like `lock_name`, or return False if another transaction has locked it."""
 
 
 @dataclass(slots=True)  # one or two for every message: not frozen, because frozen ones are slower to create
@@ -170,6 +177,7 @@ class Engine(Protocol):
 
 ACCESS_CHANGE: Final = -1  # among the numbers of changed sessions: a person may see or do less than before
 SETTINGS_CHANGE: Final = -2  # among the numbers of changed sessions: an owner has changed settings
+WORK_CHANGE: Final = -3  # among the numbers of changed sessions: there may be something to run, to stop or to send
 
 # Called with the numbers of the sessions that have changed, or with None if the engine does not know which. An empty
 # set means that there was a commit, of which the engine may or may not have reported everything.

@@ -21,7 +21,7 @@ from palaver.core.errors import StoreBusy, StoreClosed, StoreError
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from palaver.core.engines.base import Transaction
 
@@ -123,9 +123,9 @@ class GroupWriter:
         self._submit(request)
         return request.wait()
 
-    async def acall(
+    def acall(
         self, run: Callable[[Transaction], T], loop: asyncio.AbstractEventLoop, max_wait_seconds: float | None = None
-    ) -> T:
+    ) -> Awaitable[T]:
         """Do the work on the writer thread; after `max_wait_seconds`, raise `StoreBusy` and let it go on alone.
 
         If another process has held the write lock for a while, work that can be done later is refused at once.
@@ -135,19 +135,22 @@ class GroupWriter:
             raise StoreBusy
         request = WriteRequest(run, loop)
         self._submit(request)
-        if max_wait_seconds is None:
-            return await request.future
-        from asyncio import wait_for  # a blocking program does not need it
-
-        try:
-            return await wait_for(request.future, max_wait_seconds)
-        except TimeoutError:
-            raise StoreBusy from None
+        return request.future if max_wait_seconds is None else _wait_for(request.future, max_wait_seconds)
 
     def run_exclusively(self, action: Callable[[], T]) -> T:
         """Run maintenance that must not meet a writer."""
         with self._write_lock:
             return action()
+
+    def try_exclusively(self, action: Callable[[], object]) -> bool:
+        """Run a short action that must not meet a writer, unless there is one now; return whether it ran."""
+        if not self._write_lock.acquire(blocking=False):
+            return False
+        try:
+            action()
+        finally:
+            self._write_lock.release()
+        return True
 
     def close(self, close_connection: Callable[[], None]) -> None:
         """Finish what was submitted, close the connection, and refuse everything from then on."""
@@ -284,6 +287,15 @@ class GroupWriter:
             request.error = StoreClosed()
             refused.append(request)
         _notify_callers(refused)
+
+
+async def _wait_for(future: asyncio.Future[T], max_seconds: float) -> T:
+    import asyncio  # a blocking program does not need it
+
+    try:
+        return await asyncio.wait_for(future, max_seconds)
+    except TimeoutError:
+        raise StoreBusy from None
 
 
 def _notify_callers(requests: list[WriteRequest[Any]]) -> None:

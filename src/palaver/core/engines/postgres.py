@@ -16,7 +16,7 @@ import threading
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeVar
 
 from palaver.core.engines.base import (
     Conflict,
@@ -40,6 +40,7 @@ try:
     from psycopg import errors as pg
     from psycopg.conninfo import conninfo_to_dict
 
+    from palaver.core.engines.postgres_batches import StatementBatches
     from palaver.core.engines.postgres_connection import (
         LONG_TIME_LIMITS,
         PooledConnection,
@@ -50,7 +51,7 @@ try:
         translate_error,
     )
     from palaver.core.engines.postgres_migration import migrate_database, read_applied
-    from palaver.core.engines.postgres_pool import PostgresPool, PostgresThreads, PostgresWatch
+    from palaver.core.engines.postgres_pool import MAX_CONNECTIONS, PostgresPool, PostgresThreads, PostgresWatch
 except ModuleNotFoundError as error:
     raise ConfigError(
         "PostgreSQL support is not installed. Install it with: pip install 'palaver[postgres]'"
@@ -85,6 +86,8 @@ class PostgresEngine:
         self._pool = pool
         self._server = server  # for the log
         self._threads: PostgresThreads | None = None
+        self._batches = {kind: StatementBatches(pool, kind, clock) for kind in WorkKind}
+        self._callers: dict[WorkKind, set[object]] = {kind: set() for kind in WorkKind}  # with a single statement
         self._close_lock = threading.Lock()
         self._closed = False
         self._watches: list[PostgresWatch] = []
@@ -107,29 +110,67 @@ class PostgresEngine:
         return cls(pool, _describe_server(url), clock)
 
     def run(self, work: Work[T]) -> T:
-        return self._run(work, get_kind(work))
+        kind = get_kind(work)
+        try:
+            if isinstance(work, Read) or work.single_statement is None:
+                return self._run(work, kind)
+            with self._count_caller(kind) as is_shared:
+                if is_shared:
+                    with suppress(*_CONFLICTS):
+                        result = self._batches[kind].run(work.single_statement)
+                        if result is not None:
+                            return result
+                return self._run(work, kind)
+        except psycopg.Error as error:
+            self._raise_translated(error)
+
+    async def arun(self, work: Work[T]) -> T:
+        kind = get_kind(work)
+        key = None if kind is WorkKind.READ else write_key.get()
+        run = partial(self._run, work, kind)
+        try:
+            if isinstance(work, Read) or work.single_statement is None:
+                return await self._get_threads().run(run, kind, key)
+            with self._count_caller(kind) as is_shared:
+                if is_shared:
+                    with suppress(*_CONFLICTS):
+                        result = await self._batches[kind].arun(work.single_statement)
+                        if result is not None:
+                            return result
+                return await self._get_threads().run(run, kind, key)
+        except psycopg.Error as error:
+            self._raise_translated(error)
+
+    @contextmanager
+    def _count_caller(self, kind: WorkKind) -> Iterator[bool]:
+        """Count a caller with a single statement; yield whether there are more of them than connections."""
+        callers, caller = self._callers[kind], object()
+        callers.add(caller)
+        try:
+            yield len(callers) > MAX_CONNECTIONS[kind] and not self._pool.is_pooled
+        finally:
+            callers.discard(caller)
+
+    def _raise_translated(self, error: psycopg.Error) -> NoReturn:
+        if (translated := translate_error(error, self._server)) is None:
+            raise error
+        raise translated from error
 
     def _run(self, work: Work[T], kind: WorkKind) -> T:
         if self._closed:
             raise StoreClosed
         is_long = work.is_long
+        if isinstance(work, Read):
+            return self._read(work.run, kind, is_long=is_long)
+        if work.read_first is not None:
+            result = self._read(work.read_first, kind, is_long=is_long)
+            if result is not None:
+                return result
+        write = partial(_write, work=work)
         try:
-            if isinstance(work, Read):
-                return self._read(work.run, kind, is_long=is_long)
-            if work.read_first is not None:
-                result = self._read(work.read_first, kind, is_long=is_long)
-                if result is not None:
-                    return result
-            write = partial(_write, work=work)
-            try:
-                return self._run_once(write, kind, is_long=is_long)
-            except _ROLLED_BACK:
-                return self._run_once(write, kind, is_long=is_long)
-        except psycopg.Error as error:
-            translated = translate_error(error, self._server)
-            if translated is None:
-                raise
-            raise translated from error
+            return self._run_once(write, kind, is_long=is_long)
+        except _ROLLED_BACK:
+            return self._run_once(write, kind, is_long=is_long)
 
     def _read(self, run: Callable[[Transaction], T], kind: WorkKind, *, is_long: bool) -> T:
         """Read, and once more if the connection breaks."""
@@ -148,11 +189,6 @@ class PostgresEngine:
                 if isinstance(error, _ROLLED_BACK) or not (connection.closed or isinstance(error, _SHUTDOWNS)):
                     raise
                 raise _ConnectionLost(*error.args) from error
-
-    async def arun(self, work: Work[T]) -> T:
-        kind = get_kind(work)
-        key = None if kind is WorkKind.READ else write_key.get()
-        return await self._get_threads().run(partial(self._run, work, kind), kind, key)
 
     def watch(self, on_change: OnChange) -> Watch:
         watch = PostgresWatch(self._pool, on_change, self._watches)
@@ -177,6 +213,8 @@ class PostgresEngine:
         give_up.start()
         if self._threads is not None:
             self._threads.close()
+        for batches in self._batches.values():
+            batches.close()
         while self._pool.is_lending and give_up.is_alive():  # to threads of others, which could wait forever
             time.sleep(CLOSE_POLL_SECONDS)
         give_up.cancel()

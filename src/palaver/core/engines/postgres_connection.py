@@ -16,10 +16,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import select
 import socket
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -28,6 +28,7 @@ from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
 
 from palaver.core.clock import from_micros
+from palaver.core.dataclass import dataclass
 from palaver.core.engines import migrate
 from palaver.core.errors import (
     InvalidInput,
@@ -183,6 +184,7 @@ class PostgresTransaction:
     for_update = "FOR UPDATE"
     skip_locked = "FOR UPDATE SKIP LOCKED"
     for_key_share = "FOR KEY SHARE"
+    is_shared = False
 
     def __init__(self, connection: PooledConnection) -> None:
         self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection)
@@ -206,6 +208,10 @@ class PostgresTransaction:
     def lock_name(self, name: str) -> None:
         self._execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (name,))
 
+    def try_lock_name(self, name: str) -> bool:
+        row = self.fetch_one("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))", name)
+        return row is not None and row[0]
+
 
 class PooledConnection(psycopg.Connection["Row"]):
     """A connection that reuses one cursor."""
@@ -216,6 +222,19 @@ class PooledConnection(psycopg.Connection["Row"]):
     is_pooled = False  # a pooler is between us and the server
     is_doing_long_work = False
     identity: ServerIdentity | None = None  # of the server, where it is known
+    batch_statement_count = 0
+
+    @cached_property
+    def batch_statements(self) -> dict[str, bytes]:
+        """The names of the statements that are prepared for batches (`postgres_batches.py`)."""
+        return {}
+
+    @cached_property
+    def poll_input(self) -> select.poll:
+        """Tells whether there is something to read."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        return poll
 
     @cached_property
     def tx(self) -> PostgresTransaction:
@@ -230,6 +249,7 @@ class PooledConnection(psycopg.Connection["Row"]):
         try:
             yield self.tx
         except BaseException:
+            self.batch_statements.clear()  # after a rollback, psycopg lets the server forget what was prepared
             with suppress(psycopg.Error):  # the connection is broken: the server rolls back by itself
                 self._run_command("ROLLBACK")
             raise

@@ -23,12 +23,12 @@ import time
 import weakref
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import psycopg
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import OnChange, WorkKind, fetch_value, run_without_stop_iteration
 from palaver.core.engines.postgres_connection import (
     CONNECT_TIMEOUT_SECONDS,
@@ -346,9 +346,7 @@ def _is_usable(connection: PooledConnection) -> bool:
     """
     if connection.closed or time.monotonic() - connection.opened_at > MAX_AGE_SECONDS:
         return False
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    return not poll.poll(0)
+    return not connection.poll_input.poll(0)
 
 
 class PostgresThreads:

@@ -51,7 +51,7 @@ from palaver.core.engines.sqlite_file import (
     translate_error,
 )
 from palaver.core.engines.sqlite_presence import DiskReserve, FilePresence, copy_content
-from palaver.core.engines.sqlite_watch import SqliteWatch
+from palaver.core.engines.sqlite_watch import SqliteWatch, record_changed_sessions
 from palaver.core.errors import SchemaTooNew, StoreBusy, StoreClosed, StoreDamaged, StoreError
 
 if TYPE_CHECKING:
@@ -90,10 +90,18 @@ class SqliteTransaction:
     for_update = ""  # not needed: there is only one writer
     skip_locked = ""
     for_key_share = ""
+    is_shared = False
 
     def __init__(self, db: apsw.Connection) -> None:
-        self._db = db
+        self.connection = db
         self._execute = db.cursor().execute  # one cursor is enough: every statement fetches all its rows at once
+
+    def begin_read(self) -> None:
+        self._execute("BEGIN")
+
+    def end_read(self) -> None:
+        if self.connection.in_transaction:
+            self._execute("COMMIT")
 
     def fetch_one(self, sql: str, *params: object) -> Row | None:
         rows = self._execute(_sqlite_statements.get(sql) or _to_sqlite(sql), params).fetchall()
@@ -104,13 +112,16 @@ class SqliteTransaction:
 
     def execute(self, sql: str, *params: object) -> int:
         self._execute(_sqlite_statements.get(sql) or _to_sqlite(sql), params)
-        return self._db.changes()
+        return self.connection.changes()
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        self._db.executemany(_to_sqlite(sql), rows)
+        self.connection.executemany(_to_sqlite(sql), rows)
 
     def lock_name(self, name: str) -> None:
         """Do nothing: there is only one writer."""
+
+    def try_lock_name(self, name: str) -> bool:
+        return True
 
 
 class SqliteWriter:
@@ -124,6 +135,9 @@ class SqliteWriter:
         self.tx = SqliteTransaction(db)
         self._execute = db.cursor().execute
         self.schema_version = schema_version  # that this program can write
+        self.changed_sessions: set[int] = set()  # by the open transaction; only while commits are watched
+        self.data_version = -1  # changes with every commit of others, and with none of this connection
+        self._checked_data_version = -1  # the schema was checked after that commit
 
     def begin(self, max_wait_seconds: float | None = None) -> None:
         """Take the write lock, waiting for other processes. Raises `SchemaTooNew` after an upgrade."""
@@ -143,13 +157,19 @@ class SqliteWriter:
             self.rollback()
             self._execute("BEGIN IMMEDIATE")
         try:
-            version = read_version(self._execute)
-            if version != self.schema_version:
-                migrate.check_still_usable(DIALECT, list_applied(self.tx))
-                self.schema_version = version
+            self.read_data_version()
+            if self.data_version != self._checked_data_version:  # only others change the schema
+                version = read_version(self._execute)
+                if version != self.schema_version:
+                    migrate.check_still_usable(DIALECT, list_applied(self.tx))
+                    self.schema_version = version
+                self._checked_data_version = self.data_version
         except BaseException:
             self.rollback()
             raise
+
+    def read_data_version(self) -> None:
+        self.data_version = self._execute("PRAGMA data_version").get
 
     def commit(self) -> None:
         try:
@@ -161,6 +181,7 @@ class SqliteWriter:
     def rollback(self) -> None:
         if self.db.in_transaction:
             self.db.execute("ROLLBACK")
+        self.changed_sessions.clear()
 
     def savepoint(self) -> None:
         self.db.execute("SAVEPOINT caller")
@@ -198,7 +219,7 @@ class SqliteEngine:
         self.clock = SystemClock()  # all processes that use a file are on one machine
         self._writer_connection = SqliteWriter(writer, schema_version)
         self._writer = GroupWriter(self._writer_connection, "palaver-writer", self._presence.check_quickly)
-        self._idle_readers: list[apsw.Connection] = []
+        self._idle_readers: list[SqliteTransaction] = []
         self._open_reader_count = 0
         self._threads: ThreadPoolExecutor | None = None
         self._close_lock = threading.Lock()
@@ -279,7 +300,7 @@ class SqliteEngine:
             self._raise_explained(error)
 
     async def arun(self, work: Work[T]) -> T:
-        from asyncio import get_running_loop  # imported here: a blocking program does not need asyncio
+        import asyncio  # here, because a blocking program does not need it; a name from it would be looked up each time
 
         try:
             if isinstance(work, Read):
@@ -295,19 +316,34 @@ class SqliteEngine:
                     return result
             self._refuse_if_unusable(work)
             try:
-                return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
+                return await self._writer.acall(work.run, asyncio.get_running_loop(), work.max_wait_seconds)
             except apsw.FullError:
                 if not work.frees_space:
                     raise
                 await run_on_thread(self._get_reader_threads(), self._make_room)
-                return await self._writer.acall(work.run, get_running_loop(), work.max_wait_seconds)
+                return await self._writer.acall(work.run, asyncio.get_running_loop(), work.max_wait_seconds)
         except (apsw.Error, SchemaTooNew) as error:
             self._raise_explained(error)
 
     def watch(self, on_change: OnChange) -> Watch:
-        watch = SqliteWatch(self.path, self._connect, on_change, self._watches, self._presence.notice)
+        self._writer.run_exclusively(self._record_changes)
+        watch = SqliteWatch(
+            self.path, self._connect, on_change, self._watches, self._presence.notice, self._read_other_commits
+        )
         self._watches.append(watch)
         return watch
+
+    def _record_changes(self) -> None:
+        record_changed_sessions(self._writer_connection.db, self._writer_connection.changed_sessions)
+
+    def _read_other_commits(self, *, is_writing: bool) -> int | None:
+        """Return a number that changes with every commit of others; None while one keeps our writer waiting.
+
+        With `is_writing` it is the number that the writer has read last: it must not wait for this thread.
+        """
+        connection = self._writer_connection
+        is_current = not is_writing and self._writer.try_exclusively(connection.read_data_version)
+        return connection.data_version if is_current or self._writer.blocked_since is None else None
 
     def close(self) -> None:
         for watch in list(self._watches):
@@ -400,8 +436,11 @@ class SqliteEngine:
         return db
 
     def _handle_commit(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
-        for watch in self._watches:
-            watch.wake()
+        if self._watches:
+            changed = frozenset(self._writer_connection.changed_sessions)
+            self._writer_connection.changed_sessions.clear()
+            for watch in self._watches:
+                watch.report_commit(changed)
         return self._checkpointer.handle_commit(pages)
 
     def _close_writer(self) -> None:
@@ -419,7 +458,7 @@ class SqliteEngine:
         deadline = time.monotonic() + READER_CLOSE_SECONDS
         while self._open_reader_count and time.monotonic() < deadline:
             try:
-                self._close_connection(self._idle_readers.pop())
+                self._close_connection(self._idle_readers.pop().connection)
                 self._open_reader_count -= 1
             except IndexError:
                 time.sleep(0.001)
@@ -432,32 +471,31 @@ class SqliteEngine:
         if self._upgrade is not None:
             raise SchemaTooNew(str(self._upgrade), **self._upgrade.facts)
         try:
-            db = self._idle_readers.pop()
+            tx = self._idle_readers.pop()
         except IndexError:
-            db = self._open_reader()
+            tx = self._open_reader()
         try:
-            db.execute("BEGIN")
-            return run(SqliteTransaction(db))
+            tx.begin_read()
+            return run(tx)
         finally:
-            self._return_reader(db)
+            self._return_reader(tx)
 
-    def _return_reader(self, db: apsw.Connection) -> None:
+    def _return_reader(self, tx: SqliteTransaction) -> None:
         try:
-            if db.in_transaction:
-                db.execute("COMMIT")
+            tx.end_read()
         except apsw.Error:  # the caller already has the error; the next read opens a new connection
-            db.close()
+            tx.connection.close()
             self._open_reader_count -= 1
         else:
-            self._idle_readers.append(db)
+            self._idle_readers.append(tx)
 
-    def _open_reader(self) -> apsw.Connection:
+    def _open_reader(self) -> SqliteTransaction:
         with self._close_lock:
             if self._closed:
                 raise StoreClosed
             db = self._connect(reader=True)
             self._open_reader_count += 1
-            return db
+            return SqliteTransaction(db)
 
     def _get_reader_threads(self) -> ThreadPoolExecutor:
         with self._close_lock:

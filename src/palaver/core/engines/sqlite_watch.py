@@ -1,5 +1,8 @@
 """Notices commits to a SQLite file: our own at once, those of other processes within a few milliseconds.
 
+Of our own commits, triggers of the connection that writes say which sessions they have changed. After a commit of
+others, that is found by comparing marks, and once a second after our own, in case that the triggers have missed one.
+
 SQLite cannot notify other processes. `data_version` is an integer that changes whenever any other connection commits,
 so it only has to be read at the right moment. Every commit writes to the WAL first, which is an event of the file
 system; the commit becomes visible a moment later, when the WAL is on the disk. So after an event `data_version` is read
@@ -20,12 +23,13 @@ import struct
 import sys
 import threading
 import time
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY  # noqa: TC003  (read at run time)
 from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, OnChange, Transaction
+from palaver.core.dataclass import dataclass
+from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, WORK_CHANGE, OnChange, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,7 +41,31 @@ MAX_WATCHED_QUEUED_TURNS = 500  # changes of turns further back in the queue are
 POLL_SECONDS = 0.04  # between two reads where the system has no file events
 MIN_WAIT_SECONDS = 0.01  # between two reads right after an event
 MAX_WAIT_SECONDS = 1.0  # between two reads when there are no events: finds out whether events are reliable
+CHECK_SECONDS = 1.0  # after a commit of our own: then marks are compared, too
 WAIT_GROWTH = 0.2  # each wait is this fraction of the time since the last event
+
+# What each change means to those who wait for changes: an expression for the number of the session, or other numbers.
+# On PostgreSQL, triggers of the database do the same for the writes of all processes.
+_CHANGES: Final = {
+    "INSERT ON event": ("NEW.session_no",),
+    "INSERT ON turn": ("NEW.session_no", str(WORK_CHANGE)),
+    "UPDATE OF state, stop_request, input_seq ON turn": (
+        "NEW.session_no",
+        f"CASE WHEN NEW.state = 'running' AND NEW.stop_request IS NULL THEN NEW.session_no ELSE {WORK_CHANGE} END",
+    ),
+    "INSERT ON draft": ("NEW.session_no",),
+    "INSERT ON delivery": ("COALESCE(NEW.session_no, 0)", str(WORK_CHANGE)),
+    "UPDATE OF state ON delivery": ("COALESCE(NEW.session_no, 0)",),
+    "UPDATE OF due_at ON delivery": (str(WORK_CHANGE),),
+    "DELETE ON session": ("OLD.no",),
+    "INSERT ON job": (str(WORK_CHANGE),),
+    "UPDATE OF state, next_slot ON job": (str(WORK_CHANGE),),
+    "INSERT ON job_run": (str(WORK_CHANGE),),
+    "UPDATE OF state ON job_run": (str(WORK_CHANGE),),
+    "UPDATE ON access_change": (str(ACCESS_CHANGE),),
+    "UPDATE ON setting_state": (str(SETTINGS_CHANGE),),
+    "INSERT ON setting_state": (str(SETTINGS_CHANGE),),
+}
 
 _IN_MODIFY: Final = 0x0002
 _IN_CREATE: Final = 0x0100
@@ -77,6 +105,14 @@ class ChangeMarks:
     @property
     def _work_state(self) -> tuple[object, ...]:
         return self.turn_no, self.delivery_no, self.open_turns, self.job_run_no, self.next_job_slot
+
+
+def record_changed_sessions(db: apsw.Connection, changed: set[int]) -> None:
+    """Let a connection add what its statements change to `changed`, from now on."""
+    db.create_scalar_function("palaver_record_change", changed.add, 1)  # type: ignore[arg-type]  # of integers
+    for number, (change, values) in enumerate(_CHANGES.items()):
+        calls = ", ".join(f"palaver_record_change({value})" for value in values)
+        db.execute(f"CREATE TEMP TRIGGER IF NOT EXISTS change_{number} AFTER {change} BEGIN SELECT {calls}; END")
 
 
 def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[ChangeMarks, frozenset[int]]:
@@ -232,7 +268,7 @@ def _open_inotify(folders: Iterable[Path], mask: int) -> int | None:
 
 
 class SqliteWatch:
-    """A thread that calls `on_change` after every commit by any process.
+    """Calls `on_change` after every commit by any process; a thread finds those of others.
 
     It removes itself from `watches`, the engine's list, when it is closed.
     """
@@ -244,32 +280,34 @@ class SqliteWatch:
         on_change: OnChange,
         watches: list[SqliteWatch],
         check_files: Callable[[], None],
+        read_other_commits: Callable[..., int | None],
     ) -> None:
         self._path = path
         self._open_reader = open_reader
         self._check_files = check_files  # called once a second
+        self._read_other_commits = read_other_commits  # a number that changes with them; None: there may be some
+        self._last_other_commit: int | None = None
         self._on_change = on_change
         self._watches = watches
         real_path = path.resolve()  # SQLite puts the WAL beside the file that a link points to
         self._events = FileEvents(real_path.with_name(f"{real_path.name}-wal"))
-        self._has_own_commit = False
-        self._closed = False
+        self._own_commit_at = 0.0
+        self._closed = threading.Event()
         self._has_started = threading.Event()
         self._thread = threading.Thread(target=self._run, name="palaver-watch", daemon=True)
         self._thread.start()
         self._has_started.wait()  # every commit from now on is noticed
 
-    def wake(self) -> None:
-        """Check at once, because this process has committed something."""
-        if not self._has_own_commit:
-            self._has_own_commit = True
-            self._events.wake()
+    def report_commit(self, changed: frozenset[int]) -> None:
+        """Report a commit of this process: the thread need not find it."""
+        self._own_commit_at = time.monotonic()
+        self._on_change(changed)
 
     def close(self) -> None:
         with contextlib.suppress(ValueError):  # closed before
             self._watches.remove(self)
-        if not self._closed:
-            self._closed = True
+        if not self._closed.is_set():
+            self._closed.set()
             self._events.wake()
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -283,27 +321,45 @@ class SqliteWatch:
     def _watch(self) -> None:
         with contextlib.closing(self._events), contextlib.closing(self._open_reader(reader=True)) as db:
             version = self._read_version(db)
+            self._last_other_commit = self._read_other_commits(is_writing=False)
             self._has_started.set()
             is_reliable = self._events.is_supported
             last_event = last_check = 0.0
-            while not self._closed:
+            changed_at: float | None = None  # there are commits that were not reported, or by triggers only
+            while not self._closed.is_set():
                 since_event = time.monotonic() - last_event
                 wait = min(MAX_WAIT_SECONDS, max(MIN_WAIT_SECONDS, since_event * WAIT_GROWTH))
                 has_event = self._events.wait(wait if is_reliable else POLL_SECONDS)
-                is_expected, self._has_own_commit = has_event or self._has_own_commit, False
+                now = time.monotonic()
+                is_expected = has_event or now - self._own_commit_at <= wait
                 if has_event:
-                    last_event = time.monotonic()
-                if time.monotonic() - last_check >= MAX_WAIT_SECONDS:
-                    last_check = time.monotonic()
+                    last_event = now
+                if now - last_check >= MAX_WAIT_SECONDS:
+                    last_check = now
                     self._check_files()
                 new_version = self._read_version(db)
-                if new_version == version or self._closed:
-                    continue
-                version = new_version
-                if is_reliable and wait >= MAX_WAIT_SECONDS and not (is_expected or self._events.wait(0)):
-                    is_reliable = False  # a network file system, for example
-                    log.info("file_events_missing", extra={"path": str(self._path)})
-                self._on_change(None)
+                if new_version == version:
+                    changed_at = None
+                elif not self._closed.is_set():
+                    if changed_at is None and wait >= MAX_WAIT_SECONDS and not (is_expected or self._events.wait(0)):
+                        if is_reliable:
+                            log.info("file_events_missing", extra={"path": str(self._path)})
+                        is_reliable = False  # a network file system, for example
+                    changed_at = now if changed_at is None else changed_at
+                    if self._has_other_commit() or now - changed_at >= CHECK_SECONDS:
+                        version, changed_at = new_version, None
+                        self._on_change(None)
+                if has_event:  # more of them belong to the same commit
+                    self._closed.wait(MIN_WAIT_SECONDS)
+
+    def _has_other_commit(self) -> bool:
+        """Return whether another process has, or may have, committed since the last time."""
+        try:
+            is_writing = time.monotonic() - self._own_commit_at < MIN_WAIT_SECONDS
+            last, self._last_other_commit = self._last_other_commit, self._read_other_commits(is_writing=is_writing)
+        except apsw.Error:  # a disk problem
+            return True
+        return self._last_other_commit is None or self._last_other_commit != last
 
     def _read_version(self, db: apsw.Connection) -> int:
         try:

@@ -10,11 +10,12 @@ Not copied: the search index, which the target builds itself, and what an engine
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_number, fetch_value
 from palaver.core.engines.migrate import COPY_MARKER, list_seeded_tables
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 
 PROGRESS_TABLE: Final = "store_copy"
-# `search` is rebuilt; `migration` and `access_change` belong to each database; the last is our own.
-SKIPPED_TABLES: Final = frozenset({"search", "migration", "access_change", PROGRESS_TABLE})
+# `search` is built anew; `migration` and `access_change` belong to each database; the last is our own.
+SKIPPED_TABLES: Final = frozenset({"search", "search_rebuild", "migration", "access_change", PROGRESS_TABLE})
 MAX_BATCH_ROWS: Final = 1000
 BATCH_BYTES: Final = 2_000_000  # aimed at: rows differ in size, so the number of rows is adapted
 # Where the target begins to index: at the start of every log.

@@ -102,6 +102,16 @@ def load_session_page(
     No index covers `title` and `text`: with one of them, and in a lane's scope, a page may be short or even empty and
     still have a cursor that continues the list.
     """
+    session_filter, audiences, matches = _find_page(tx, scope, limit, cursor, criteria)
+    if matches is None:
+        return session_lists.list_sessions(tx, session_filter, audiences)
+    return session_lists.list_matching_sessions(tx, session_filter, audiences, matches)
+
+
+def _find_page(
+    tx: Transaction, scope: ViewScope, limit: int, cursor: str | None, criteria: ListCriteria
+) -> tuple[session_lists.SessionFilter, Sequence[int] | None, Callable[[Session], bool] | None]:
+    """Return where a page of the scope is found, and the condition that no index covers; None: there is none."""
     project, platform, person = criteria.get("project"), criteria.get("platform"), criteria.get("person")
     after, before = criteria.get("after"), criteria.get("before")
     if platform is not None:
@@ -123,9 +133,8 @@ def load_session_page(
     built = (_build_text_condition(criteria.get("text")), _build_title_condition(criteria.get("title")))
     conditions = [matches for matches in built if matches is not None]
     if not conditions and scope.lane_key is None:
-        return session_lists.list_sessions(tx, session_filter, audiences)
-    return session_lists.list_matching_sessions(
-        tx,
+        return session_filter, audiences, None
+    return (
         session_filter,
         audiences,
         lambda session: scope.is_in_lane(session) and all(matches(session) for matches in conditions),
@@ -181,5 +190,8 @@ class SummaryOperations(ViewPart[R]):
         name of the place. `-word` must not occur there. With one of the two, a page may be short or even empty and
         still have a cursor that continues the list.
         """
-        page = load_session_page(tx, self._scope, limit, cursor, criteria)
+        session_filter, audiences, matches = _find_page(tx, self._scope, limit, cursor, criteria)
+        if matches is None:
+            return session_lists.list_summaries(tx, session_filter, audiences, self._scope.person_id)
+        page = session_lists.list_matching_sessions(tx, session_filter, audiences, matches)
         return Page(session_lists.load_summaries(tx, page, self._scope.person_id), page.cursor)

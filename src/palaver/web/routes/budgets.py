@@ -39,7 +39,7 @@ class LimitsIn(RequestModel):
     tokens: Annotated[int, Field(ge=0, le=MAX_LIMIT_TOKENS)] | None = None
 
 
-def _open_overview(state: State) -> BudgetOverview[AsyncRunner]:
+async def _open_overview(state: State) -> BudgetOverview[AsyncRunner]:
     gateway = state.gateway
     runner, profiles = AsyncRunner(gateway.store.engine), gateway.profile.profiles.keys()
     return BudgetOverview(runner, gateway.rules.budgets, gateway.store.clock, profiles)
@@ -52,7 +52,7 @@ Subject = Annotated[
 ]
 
 
-def _get_key(scope: BudgetScope, subject: Subject, period: BudgetPeriod) -> BudgetKey:
+async def _get_key(scope: BudgetScope, subject: Subject, period: BudgetPeriod) -> BudgetKey:
     return BudgetKey(scope, "" if subject == COMMON_SUBJECT else subject, period)
 
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 from fastapi import Header, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 from starlette.responses import Response
 
 from palaver.core.errors import InvalidInput
 from palaver.core.ids import SESSION_ID_PATTERN
-from palaver.core.tasks import cancel_tasks, run_together
+from palaver.core.tasks import run_together
 from palaver.core.text import make_json_storable
 from palaver.core.texts import current_language, translate_all
 from palaver.core.wire import build_json
@@ -33,7 +34,7 @@ from palaver.web.api_route import hold_until_sent, make_router
 from palaver.web.auth import Caller, IncludeAll, wait_until_signed_out
 from palaver.web.errors import error_responses
 from palaver.web.state import State, WebState
-from palaver.web.wire import ConversationJson, LogEventJson, log_event_to_json, summary_to_json
+from palaver.web.wire import LogEventJson, log_event_to_json, summary_to_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -68,10 +69,9 @@ _STREAM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def encode_event(name: str, data: str, cursor: str | None = None) -> bytes:
-    """Encode one event. `data` is JSON without line breaks; `cursor` is the position after this event."""
-    id_line = "" if cursor is None else f"id: {cursor}\n"
-    return f"{id_line}event: {name}\ndata: {data}\n\n".encode()
+def encode_event(name: str, data: str) -> bytes:
+    """Encode one event. `data` is JSON without line breaks."""
+    return f"event: {name}\ndata: {data}\n\n".encode()
 
 
 def encode_stream_start(cursor: str) -> bytes:
@@ -101,11 +101,17 @@ class EventStream(Response):
         self._caller = caller
         self._signed_out_chunk = signed_out_chunk
         self._last_chunk = b""
+        self._is_quiet = True  # since the last heartbeat was due
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with contextlib.aclosing(self._chunks):
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await run_together(self._send_chunks(send), self._watch_sign_in(), _wait_for_disconnect(receive))
+            await run_together(
+                self._send_chunks(send),
+                self._send_heartbeats(send),
+                self._watch_sign_in(),
+                _wait_for_disconnect(receive),
+            )
         with contextlib.suppress(TimeoutError):  # a client that does not read gets no end of the stream
             async with asyncio.timeout(1):
                 await send({"type": "http.response.body", "body": self._last_chunk, "more_body": False})
@@ -115,20 +121,17 @@ class EventStream(Response):
         self._last_chunk = self._signed_out_chunk
 
     async def _send_chunks(self, send: Send) -> None:
-        next_chunk: asyncio.Task[Any] | None = None
-        try:
-            while True:
-                next_chunk = next_chunk or asyncio.ensure_future(anext(self._chunks, None))
-                done, _ = await asyncio.wait([next_chunk], timeout=HEARTBEAT_SECONDS)
-                chunk = next_chunk.result() if done else _HEARTBEAT_COMMENT
-                if chunk is None:
-                    self._signed_out_chunk = self._last_chunk = b""  # the stream is complete
-                    return
-                if done:
-                    next_chunk = None
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        finally:
-            await cancel_tasks([next_chunk] if next_chunk is not None else [])
+        async for chunk in self._chunks:
+            self._is_quiet = False
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        self._signed_out_chunk = self._last_chunk = b""  # the stream is complete
+
+    async def _send_heartbeats(self, send: Send) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            if self._is_quiet:
+                await send({"type": "http.response.body", "body": _HEARTBEAT_COMMENT, "more_body": True})
+            self._is_quiet = True
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
@@ -191,14 +194,9 @@ async def _encode_stream(
         place.on_taken_away(client.close)
         yield encode_stream_start(str(cursor))
         if is_reconnect:
-            yield encode_event(*_encode_item(ListsChanged(), connected, language))
-        async for item in client.stream_items():
-            has_moved = cursor.advance(item)
-            if isinstance(item, FollowCursor):
-                yield encode_stream_start(str(cursor))
-            else:
-                name, data = _encode_item(item, connected, language)
-                yield encode_event(name, data, str(cursor) if has_moved else None)
+            yield _encode_item(ListsChanged(), connected, language)
+        while items := await client.take_items():
+            yield b"".join(cursor.encode(item, connected, language) for item in items)
 
 
 class _Cursor:
@@ -226,6 +224,14 @@ class _Cursor:
                 return False
         return True
 
+    def encode(self, item: LiveItem, connected: frozenset[str], language: str) -> bytes:
+        """Encode an item for this client, with its new position if that changes."""
+        has_moved = self.advance(item)
+        if isinstance(item, FollowCursor):
+            return encode_stream_start(str(self))
+        event = _encode_item(item, connected, language)
+        return f"id: {self}\n".encode() + event if has_moved else event
+
     def __str__(self) -> str:
         return ",".join(
             f"{session_id}:{seq}" + "".join(f"+{turn}" for turn in self._turns[session_id])
@@ -251,8 +257,7 @@ def _parse_follows(follow: Sequence[str], cursor: str | None) -> list[FollowRequ
     return list(follows.values())
 
 
-_SESSION, _EVENT = TypeAdapter(ConversationJson), TypeAdapter(LogEventJson)
-_TURN, _DELIVERY = TypeAdapter(TurnJson), TypeAdapter(DeliveryJson)
+_EVENT, _TURN, _DELIVERY = TypeAdapter(LogEventJson), TypeAdapter(TurnJson), TypeAdapter(DeliveryJson)
 
 
 def _dump(adapter: TypeAdapter[T], data: T) -> str:
@@ -263,17 +268,17 @@ def _dump(adapter: TypeAdapter[T], data: T) -> str:
 @lru_cache(maxsize=32)  # several clients receive the same object at about the same time; items can be large
 def _encode_item(
     item: SessionChanged | SessionRemoved | ListsChanged | FollowedItem, connected: frozenset[str], language: str
-) -> tuple[str, str]:
+) -> bytes:
     """Encode an item in the language of the request, which is part of what the cache goes by."""
     match item:
         case SessionChanged(summary):
-            return "session", _dump(_SESSION, summary_to_json(summary, connected, with_owner=True))
+            return encode_event("session", to_json(summary_to_json(summary, connected, with_owner=True)).decode())
         case SessionRemoved(session_id):
-            return "session_removed", json.dumps({"id": session_id})
+            return encode_event("session_removed", json.dumps({"id": session_id}))
         case ListsChanged():
-            return "lists_changed", "{}"
+            return encode_event("lists_changed", "{}")
         case FollowedItem():
-            return _encode_feed_item(item, item.item, language)
+            return encode_event(*_encode_feed_item(item, item.item, language))
 
 
 def _encode_feed_item(followed: FollowedItem, item: FeedItem, language: str) -> tuple[str, str]:

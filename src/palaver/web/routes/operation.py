@@ -85,7 +85,7 @@ async def check_readiness(state: State, request: Request) -> ReadinessJson | Res
 )
 async def get_metrics(_owner: OwnerCaller, request: Request) -> Response:
     """Get this server's metrics for Prometheus. Tokens need the scope `admin`."""
-    metrics: Metrics = request.app.state.metrics
+    metrics: Metrics = request.app.state.get_metrics()
     return Response(await metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

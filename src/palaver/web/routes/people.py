@@ -102,7 +102,7 @@ class ErasureJson(TypedDict):
     ended_at: Time | None
 
 
-def _get_people(caller: OwnerCaller, state: State) -> People[AsyncRunner]:
+async def _get_people(caller: OwnerCaller, state: State) -> People[AsyncRunner]:
     return state.accounts.open_people(caller.principal)
 
 

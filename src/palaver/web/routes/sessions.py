@@ -28,7 +28,7 @@ from palaver.sessions.view_wire import ReceiptJson
 from palaver.turns.commands import history as history_commands, versions as version_commands
 from palaver.turns.commands.history import MAX_FOCUS_CHARS, MAX_UNDO_TURNS
 from palaver.turns.commands.versions import stop_run
-from palaver.web.api_route import make_router
+from palaver.web.api_route import encode_response, make_router
 from palaver.web.auth import Caller, CallerView, IncludeAll
 from palaver.web.errors import error_responses
 from palaver.web.state import MAX_SEQ, ActionIn, Cursor, IdempotencyKey, Moment, RequestModel, Seq, ShortText, State
@@ -177,7 +177,7 @@ class MarkReadIn(RequestModel):
     seq: Seq = Field(description="The number of the last event that you have read.")
 
 
-@router.get("", responses=error_responses(404))
+@router.get("", response_model=ConversationsJson, responses=error_responses(404))
 async def list_sessions(
     state: State,
     view: CallerView,
@@ -199,7 +199,7 @@ async def list_sessions(
     ] = None,
     cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> ConversationsJson:
+) -> Response:
     """List conversations, newest first. Empty ones are left out."""
     page = await view.summaries.list(
         state="expired" if expired else session_state,
@@ -215,7 +215,7 @@ async def list_sessions(
     )
     connected = state.gateway.platforms
     sessions = [summary_to_json(each, connected, with_owner=include_all) for each in page]
-    return {"sessions": sessions, "next_cursor": page.cursor}
+    return encode_response(ConversationsJson(sessions=sessions, next_cursor=page.cursor))
 
 
 @router.post("", status_code=201, responses=error_responses(404))
