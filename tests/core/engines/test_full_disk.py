@@ -36,7 +36,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the log and the reserve fit the small disk."""
     monkeypatch.setattr(disk_reserve, "RESERVE_BYTES", 3 * 1024 * 1024)
-    monkeypatch.setattr(sqlite_engine, "CHECKPOINT_PAGES", 400)
+    monkeypatch.setattr(sqlite_engine, "CHECKPOINT_PAGES", 300)
 
 
 def fill(store: SessionStore) -> dict[str, int]:

@@ -11,6 +11,7 @@ Palaver uses the SQLite inside `apsw`, never the system's: the same version ever
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import random
 import re
@@ -405,8 +406,8 @@ class SqliteEngine:
         """On a full disk, let SQLite begin its log again; an error means that the next write fails as well."""
         self._reserve.free()
         log.warning("disk_full_reserve_used", extra={"path": str(self.path)})
-        with contextlib.suppress(apsw.Error), contextlib.closing(self._connect()) as db:
-            self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+        with contextlib.suppress(apsw.Error):
+            self._checkpointer.write_back()
 
     def _refuse_if_unusable(self, work: Write[T]) -> None:
         if not work.frees_space:
@@ -513,7 +514,8 @@ class _Checkpointer:
 
     Most pages are written back beside the writer. The few pages that were committed meanwhile are written back while
     no transaction runs, because SQLite restarts the WAL only if nothing is left in it, and a growing WAL makes every
-    commit slower.
+    commit slower. A checkpoint that is still not done when the next one is due is done by the writer itself: the
+    reserve on the disk has space for no more (`RESERVE_BYTES`).
     """
 
     def __init__(self, open_connection: Callable[[], apsw.Connection], writer: GroupWriter) -> None:
@@ -521,6 +523,8 @@ class _Checkpointer:
         self._writer = writer
         self._due_at_pages = CHECKPOINT_PAGES
         self._due = threading.Event()
+        self._lock = threading.Lock()  # held during a checkpoint beside the writer: SQLite refuses a second one
+        self._is_done = True
         self._stop = False
         self._thread: threading.Thread | None = None
 
@@ -529,6 +533,11 @@ class _Checkpointer:
         if pages >= self._due_at_pages and not self._stop:
             # Not sooner, even if a reader or another process prevents this checkpoint.
             self._due_at_pages = pages + CHECKPOINT_PAGES
+            if not self._is_done:
+                with contextlib.suppress(apsw.Error, StoreError):
+                    self._write_beside_writer()
+                return apsw.SQLITE_OK
+            self._is_done = False
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="palaver-checkpoint", daemon=True)
                 self._thread.start()
@@ -555,9 +564,30 @@ class _Checkpointer:
                 return
             # An error means that another process is at it, that the disk is full, or that the file is lost. The WAL
             # holds everything, and the next checkpoint is tried when it has grown by as much again.
-            with contextlib.suppress(apsw.Error, StoreError), contextlib.closing(self._open_connection()) as db:
-                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-                self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+            with contextlib.suppress(apsw.Error, StoreError):
+                self._run_once()
+            self._is_done = True
+
+    def write_back(self) -> None:
+        """Write everything back now, after a checkpoint that is running, here or in another process."""
+        wait = make_busy_handler()  # SQLite does not wait for another checkpoint by itself
+        for attempt in itertools.count():
+            try:
+                self._run_once()
+            except apsw.BusyError:
+                if not wait(attempt):
+                    raise
+            else:
+                return
+
+    def _run_once(self) -> None:
+        self._write_beside_writer()
+        with contextlib.closing(self._open_connection()) as db:
+            self._writer.run_exclusively(lambda: db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+
+    def _write_beside_writer(self) -> None:
+        with self._lock, contextlib.closing(self._open_connection()) as db:
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
 
 def _take_unused(path: Path, folder: Path) -> FolderLock | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-RESERVE_BYTES = 24 * 1024 * 1024  # a log just before its checkpoint, and some deletions
+RESERVE_BYTES = 40 * 1024 * 1024  # a log whose checkpoint is late (twice CHECKPOINT_PAGES), and some deletions
 FULL_DISK_BYTES = 2 * 1024 * 1024  # a message with its answer may not fit
 NEARLY_FULL_DISK_BYTES = 200_000_000
 _PAGES_PER_STEP: Final = 4096
