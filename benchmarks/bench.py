@@ -1,9 +1,11 @@
-"""Benchmarks Palaver and its peers on the same workloads. Prints tables, and whether each target is met.
+"""Benchmarks Palaver next to the raw limit and its peers. Prints whether each target is met, and the tables.
 
-    python -m benchmarks              the short form: 5 to 8 minutes, plus filling the stores on the first run
+    python -m benchmarks              every target in less than ten minutes, plus filling the stores on the first run
     python -m benchmarks --full       everything, takes hours: every peer at every size, a million messages
-    python -m benchmarks --peers      install the peers first, each in its own virtual environment
-    python -m benchmarks --only W1,W9
+    python -m benchmarks --full --peers   install the peers first, each in its own virtual environment
+    python -m benchmarks --only W1,PATH
+    python -m benchmarks --record     write the ratios to the raw limit into recorded.json: of a release, or of a change
+                                      that is worth what it costs
 
 Peers that are not installed are skipped. The last line of the output names the files with the results and the report;
 they are never inside the repository.
@@ -22,38 +24,28 @@ if __package__ in {None, ""}:  # run as a file: import as if run as a module
 
 from benchmarks import drivers, run
 from benchmarks.paths import BENCHMARKS_DIR, RESULTS_DIR
+from benchmarks.recorded import RECORDED_FILE, record
 from benchmarks.report import build_report
 from benchmarks.results import Results
-from benchmarks.run import Step
+from benchmarks.run import MODULES, Step
+from benchmarks.targets import list_ratios
 
-SQLITE_DRIVERS = ("raw_full", "raw_apsw", "palaver")
-POSTGRES_DRIVERS = ("raw_pg", "palaver_pg")
-CORE_DRIVERS = SQLITE_DRIVERS + POSTGRES_DRIVERS
-
-# One variant of each peer for the short form: the one that its documentation shows first.
-COMMON_PEERS = ("hermes", "oa_sqlite", "langgraph", "adk_sqlite", "agno", "nanobot", "llm")
+CORE_DRIVERS = ("raw_full", "raw_apsw", "palaver", "raw_pg", "palaver_pg")
 
 
 def list_short_steps() -> list[Step]:
-    """Return the most informative steps that fit into a few minutes; peers run once, at small sizes."""
+    """Return what the targets need, in less than ten minutes."""
+    forms = ("raw_full", "palaver", "palaver_aio", "palaver_calls")
+    postgres = ("raw_pg", "palaver_pg")
     return [
-        Step("W1", 10, CORE_DRIVERS, n=1000, seconds=2),
-        Step("W1", 10_000, CORE_DRIVERS, n=1000, seconds=2),
-        Step("W1", 100_000, CORE_DRIVERS, n=1000, seconds=2),
-        Step("W1L", 10_000, CORE_DRIVERS, n=500, seconds=2),
-        Step("W2", 50, CORE_DRIVERS, seconds=1),
-        Step("W2", 10_000, CORE_DRIVERS, seconds=1),
-        Step("W3", 1_000, CORE_DRIVERS, seconds=1),
-        Step("W3", 100_000, CORE_DRIVERS, seconds=1),
-        Step("W4", 100_000, ("raw_full_fts", "palaver", "palaver_pg"), seconds=2, reps=2),
-        Step("W9", 100, (*SQLITE_DRIVERS, "palaver_aio", "palaver_pg"), seconds=1.5),
-        Step("W8", 100_000, SQLITE_DRIVERS, reps=2),
-        Step("W10", 10_000, ("palaver",), reps=1),
-        Step("W1", 10, (*COMMON_PEERS, "palaver_calls", "palaver_aio"), n=200, seconds=1, reps=1),
-        Step("W1", 1_000, ("raw_full", "palaver", *COMMON_PEERS), n=200, seconds=1, reps=1),
-        Step("W1L", 1_000, ("raw_full", "palaver", *COMMON_PEERS), n=100, seconds=1, reps=1),
-        Step("W2", 50, COMMON_PEERS, seconds=0.5, reps=1),
-        Step("W3", 1_000, COMMON_PEERS, seconds=0.5, reps=1),
+        *(Step("W1", size, (*forms, *postgres), n=600, seconds=1.5) for size in (10, 10_000)),
+        Step("W1", 1_000, ("raw_full", "palaver"), n=600, seconds=1.5),
+        Step("W2", 10_000, ("raw_full", "palaver", *postgres), seconds=0.5, reps=3),
+        Step("W3", 100_000, ("raw_full", "palaver"), seconds=0.5, reps=3),
+        Step("W4", 100_000, ("raw_full_fts", "palaver_pg"), seconds=1, reps=2),
+        Step("W9", 100, ("raw_full", "palaver", "palaver_aio", *postgres), seconds=1.5, reps=3),
+        Step("W10", 10_000, ("palaver",), reps=2),
+        *(Step(work, 0, ("palaver",), reps=1) for work in MODULES),
     ]
 
 
@@ -75,7 +67,8 @@ def list_full_steps() -> list[Step]:
     steps += [Step("W1IO", size, without_lazy, reps=1) for size in (10, 10_000)]
     steps += [Step("W7", 100, without_lazy, reps=1)]
     million_drivers = ("raw_full_fts", "palaver", "palaver_pg", "hermes")
-    return [*steps, Step("W4", 1_000_000, million_drivers, seconds=4, reps=1)]
+    steps += [Step("W4", 1_000_000, million_drivers, seconds=4, reps=1)]
+    return [*steps, *(Step(work, 0, ("palaver",), reps=1) for work in MODULES)]
 
 
 def select_available(steps: list[Step], only: set[str]) -> list[Step]:
@@ -99,7 +92,8 @@ def main() -> int:
     form.add_argument("--full", action="store_true", help="everything")
     parser.add_argument("--peers", action="store_true", help="install the peers first")
     parser.add_argument("--only", default="", metavar="W1,W2", help="only these workloads")
-    parser.add_argument("--reps", type=int, default=3, help="repetitions (default: 3)")
+    parser.add_argument("--record", action="store_true", help=f"write the ratios into {RECORDED_FILE.name}")
+    parser.add_argument("--reps", type=int, help="repetitions (default: 5; with --full: 3)")
     parser.add_argument("--out", type=Path, help="file for the results (default: a new one)")
     options = parser.parse_args()
     if options.peers and subprocess.run([str(BENCHMARKS_DIR / "install_peers.sh")], check=False).returncode:
@@ -112,12 +106,15 @@ def main() -> int:
     run.exit_on_sigterm()
     start = time.monotonic()
     try:
-        run.run_steps(steps, options.reps, out)
+        run.run_steps(steps, options.reps or (3 if options.full else 5), out)
     except KeyboardInterrupt:
         print("# interrupted; the report covers what was measured so far", file=sys.stderr)
-    report = build_report(Results.read([out]))
+    results = Results.read([out])
+    report = build_report(results)
     out.with_suffix(".md").write_text(report)
     print(report)
+    if options.record:
+        record(list_ratios(results), f"{results.machines[-1]['cpu']}, {results.machines[-1]['cores']} cores")
     minutes = (time.monotonic() - start) / 60
     print(f"# {minutes:.1f} minutes; results in {out}, report next to it", file=sys.stderr)
     return 0

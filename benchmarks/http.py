@@ -1,6 +1,6 @@
 """Measures a real `palaver serve` over HTTP, next to a bare FastAPI application on the same uvicorn.
 
-    python -m benchmarks.http [--full] [--sessions N] [--messages N] [--followers N] [--postgres [URL]] [--json]
+    python -m benchmarks.http [--short | --full] [--sessions N] [--messages N] [--followers N] [--postgres [URL]] [--json]
 
 For every response, the bare application sends a constant of the same size. Its followers receive as many frames of the
 same size, with the pauses that the demo agent makes between words. So the difference between the two columns is what
@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import hashlib
 import inspect
+import itertools
 import json
 import os
 import random
@@ -64,6 +65,7 @@ class Sizes:
     turns: int = 20
     followers: int = 50
     busy_messages: int = 15  # sent while the followers listen
+    is_short: bool = False  # only what has a target
 
     @property
     def messages_per_session(self) -> int:
@@ -76,6 +78,7 @@ class Sizes:
         return self.messages_per_session * self.sessions
 
 
+SHORT = Sizes(starts=7, turns=2, is_short=True)
 FULL = Sizes(messages=1_000_000, starts=10, requests=1000, turns=100, followers=500, busy_messages=60)
 
 # hermes-webui, version of 2026-08-22: measured separately, also on two cores.
@@ -692,6 +695,8 @@ async def measure_small_store(store: FilledStore, sizes: Sizes, measurements: li
             print_note("idle")
             measurements += await measure_idle(palaver, bare, sizes.idle_seconds, "no followers")
             measurements[-2].hermes, measurements[-1].hermes = HERMES_FIGURES["memory"], HERMES_FIGURES["processor"]
+            if sizes.is_short:
+                return
             await palaver_client.start_session()
             followers = [
                 await web.open_follower() for web in (palaver_client, bare_client) for _ in range(IDLE_FOLLOWERS)
@@ -765,15 +770,16 @@ def list_queries(sizes: Sizes, long_id: str) -> Iterator[Query]:
 
 async def measure_large_store(store: FilledStore, sizes: Sizes, measurements: list[Measurement]) -> None:
     """Measure starts, reads, searches, turns and followers on a large store."""
-    print_note("starting on the large store")
-    times = measure_starts(store, max(2, sizes.starts // 2))
-    measurements.append(
-        Measurement(f"start to ready, {sizes.sessions:,} sessions", "ms", *times, HERMES_FIGURES["start among many"])
-    )
+    if not sizes.is_short:
+        print_note("starting on the large store")
+        times = measure_starts(store, max(2, sizes.starts // 2))
+        what = f"start to ready, {sizes.sessions:,} sessions"
+        measurements.append(Measurement(what, "ms", *times, HERMES_FIGURES["start among many"]))
     with store.start_palaver() as palaver, store.start_bare() as bare:
         async with open_clients(palaver, bare) as (palaver_client, bare_client):
             found = json.loads(await palaver_client.get(f"/api/sessions?query={LONG_TITLE}"))
-            for query in list_queries(sizes, found["sessions"][0]["id"]):
+            queries = list_queries(sizes, found["sessions"][0]["id"])
+            for query in itertools.islice(queries, 1 if sizes.is_short else None):
                 print_note(query.what)
                 times = await measure_requests(palaver_client, bare_client, query.path, sizes.requests, query.is_right)
                 measurements.append(Measurement(query.what, "ms", *times, query.hermes))
@@ -853,7 +859,9 @@ async def run_benchmark(sizes: Sizes, server: PostgresServer | None, measurement
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.http")
-    parser.add_argument("--full", action="store_true", help="a million messages, 500 followers, more samples")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--short", action="store_true", help="only what has a target")
+    form.add_argument("--full", action="store_true", help="a million messages, 500 followers, more samples")
     parser.add_argument("--sessions", type=int)
     parser.add_argument("--messages", type=int, help="messages in all sessions together")
     parser.add_argument("--followers", type=int)
@@ -877,7 +885,7 @@ def main() -> None:
     exit_on_sigterm()
     size_names = ("sessions", "messages", "followers", "requests", "turns")
     changes = {name: value for name in size_names if (value := getattr(options, name)) is not None}
-    sizes = replace(FULL if options.full else Sizes(), **changes)
+    sizes = replace(FULL if options.full else SHORT if options.short else Sizes(), **changes)
     with contextlib.ExitStack() as stack:
         server = None
         if options.postgres is not None:

@@ -1,18 +1,25 @@
-"""Measures the page in a browser: its first load, opening a long conversation, typing while an answer streams.
+"""Measures the page in a browser: its first load, opening a long conversation, typing while an answer streams, and the
+time from Enter to the first word.
 
-    python -m benchmarks.page [--sessions 10,10000] [--messages 10000] [--rounds 5] [--words 180000]
+    python -m benchmarks.page [--sessions 10,10000] [--messages 10000] [--rounds 5] [--words 180000] [--turns 120]
+    python -m benchmarks.page --only-turns
 
 Starts a real `palaver serve` on a store filled through `SessionStore`, and the Chromium of this machine. The default of
 `--words` is what an agent writes in an hour at 50 words per second; the benchmark streams it within a minute or two. Prints
-a Markdown table with the figures of hermes-webui in the last column.
+a Markdown table with the figures of hermes-webui in the last column, and one of the turns. Their model is a server on this
+machine with OpenAI's streaming API, so that the time between the model's first byte and the painted word is the time of
+Palaver, the page and the browser. A browser paints 60 frames a second: a word waits up to 17 ms for the next one.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import statistics
+import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.corpus import make_text
 from benchmarks.measure import quantile
 from benchmarks.palaver_server import build_database_url, open_browser, start_server
+from benchmarks.paths import REPOSITORY_DIR
 from palaver import SessionSource, SessionStore
 from palaver.accounts.accounts import Accounts
 from palaver.testing import FakeClock
@@ -28,11 +36,16 @@ from palaver.testing import FakeClock
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, CDPSession, Page, StorageState
 
+    from drivers.openai_server import Exchange
+
 SEED_BATCH = 200  # sessions written at once
 LONG_TITLE = "The long one"
 STREAM_TITLE = "The streaming one"
 WORDS_PER_ANSWER = 3_000
 TIMEOUT_MS = 600_000
+MODEL_DELAY_SECONDS = 0.05  # until its first word
+WARM_UP_TURNS = 5
+TURNS_PER_CONVERSATION = 20
 SCREEN = {"width": 1280, "height": 820}
 
 # Records when the page is usable: the message box and the list of sessions are shown.
@@ -69,6 +82,66 @@ _OPEN_SCRIPT = """([id, lastText]) => new Promise(resolve => {
   };
   check();
 })"""
+
+
+# Records the moments of a turn: Enter, the request and its response, the first piece of the answer on the live stream, and
+# the frame in which the browser has painted it.
+_TURN_SCRIPT = """
+window.turn = {};
+addEventListener('keydown', event => { if (event.key === 'Enter') window.turn = { enter: event.timeStamp }; }, true);
+
+const send = window.fetch;
+window.fetch = async (input, options) => {
+  const isMessage = options?.method === 'POST' && /messages$/.test(String(input));
+  if (isMessage) window.turn.sent = performance.now();
+  const response = await send(input, options);
+  if (isMessage) window.turn.accepted = performance.now();
+  return response;
+};
+
+const read = ReadableStreamDefaultReader.prototype.read;
+ReadableStreamDefaultReader.prototype.read = async function () {
+  const result = await read.call(this);
+  if (typeof result.value === 'string' && result.value.includes('event: draft')) window.turn.arrived ??= performance.now();
+  return result;
+};
+
+// A change that is made within a frame is painted at the end of it, any other one at the end of the next.
+let isInFrame = false;
+const afterFrame = act => {
+  const channel = new MessageChannel();
+  channel.port1.onmessage = act;
+  channel.port2.postMessage(0);
+};
+const requestFrame = window.requestAnimationFrame;
+window.requestAnimationFrame = act => requestFrame(time => {
+  isInFrame = true;
+  afterFrame(() => { isInFrame = false; });
+  act(time);
+});
+new MutationObserver(() => {
+  if (window.turn.enter === undefined || window.turn.rendered !== undefined) return;
+  const answers = [...document.querySelectorAll('.answer[aria-busy=true]')];
+  if (!answers.some(answer => answer.textContent.includes('first-word'))) return;
+  const recordPaint = () => afterFrame(() => { window.turn.painted = performance.now(); });
+  window.turn.rendered = performance.now();
+  if (isInFrame) recordPaint();
+  else requestFrame(recordPaint);
+}).observe(document, { childList: true, subtree: true, characterData: true });
+"""
+
+
+@dataclass
+class TurnMoments:
+    """The moments of one turn, in milliseconds of the page's clock."""
+
+    enter: float
+    sent: float
+    accepted: float
+    model: float  # its first byte
+    arrived: float
+    rendered: float
+    painted: float
 
 
 @dataclass
@@ -206,6 +279,77 @@ def measure_streaming(
     context.close()
 
 
+class WordServer:
+    """A model on loopback that knows when it has sent the first word of each answer."""
+
+    def __init__(self) -> None:
+        sys.path.insert(0, str(REPOSITORY_DIR / "tests"))
+        from drivers.openai_server import OpenAIServer
+
+        self.server = OpenAIServer()
+        self.first_words: list[float] = []  # in seconds of the monotonic clock
+
+    async def reply(self, to: Exchange) -> None:
+        await to.start_stream()
+        await asyncio.sleep(MODEL_DELAY_SECONDS)
+        self.first_words.append(time.monotonic())
+        await to.send_delta({"role": "assistant", "content": "The first-word "})
+        for _ in range(10):
+            await asyncio.sleep(0.02)
+            await to.send_delta({"content": "and more "})
+        await to.send_delta({}, "stop")
+        await to.send_usage({"prompt_tokens": 10, "completion_tokens": 22, "total_tokens": 32})
+        await to.send_done()
+
+
+def measure_turns(count: int) -> list[TurnMoments]:
+    """Send messages from the page, and follow each one to the first word of its answer."""
+    words = WordServer()
+    with tempfile.TemporaryDirectory() as folder, words.server as model:
+        home = Path(folder)
+        provider = {"base_url": model.url, "api_key": "sk-none"}
+        rules = {"model": "lab:test-model", "providers": {"lab": provider}, "turns": {"model_titles": False}}
+        (home / "config.yaml").write_text(json.dumps(rules))
+        model.add_replies(*[words.reply] * (3 * count + 10))
+        with start_server(home, model="lab:test-model") as (url, link), open_browser() as browser:
+            context = browser.new_context(storage_state=sign_in(browser, link), viewport=SCREEN)
+            context.add_init_script(_TURN_SCRIPT)
+            page = context.new_page()
+            turns = []
+            for number in range(WARM_UP_TURNS + count):
+                if number % TURNS_PER_CONVERSATION == 0:
+                    page.goto(f"{url}/")
+                    page.locator("#composer").wait_for()
+                    offset = _compare_clocks(page)
+                    page.locator("#composer").fill("the first question")  # not measured: it creates the conversation
+                    page.locator("#composer").press("Enter")
+                    page.locator(".answer .message-foot").wait_for(timeout=TIMEOUT_MS)
+                turns.append(_measure_turn(page, words, offset))
+            context.close()
+    return turns[WARM_UP_TURNS:]
+
+
+def _compare_clocks(page: Page) -> float:
+    """Return what to add to the page's clock, in seconds, to get the monotonic clock of this process."""
+    tries = []
+    for _ in range(50):
+        start = time.monotonic()
+        page_seconds = page.evaluate("performance.now()") / 1e3
+        end = time.monotonic()
+        tries.append((end - start, (start + end) / 2 - page_seconds))
+    return min(tries)[1]
+
+
+def _measure_turn(page: Page, words: WordServer, offset: float) -> TurnMoments:
+    words.first_words.clear()
+    page.locator("#composer").fill("a question")
+    page.locator("#composer").press("Enter")
+    page.wait_for_function("() => window.turn.painted", timeout=TIMEOUT_MS)
+    _wait_for_answer(page)
+    moments = page.evaluate("window.turn")
+    return TurnMoments(model=(words.first_words[0] - offset) * 1e3, **moments)
+
+
 def _send_message(page: Page, text: str) -> None:
     page.locator("#composer").fill(text)
     page.locator("#composer").press("Enter")
@@ -268,16 +412,40 @@ def format_report(by_size: dict[int, PageResults], messages: int, words: int) ->
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
+def format_turns(turns: list[TurnMoments]) -> str:
+    rows = [
+        ("Enter → request sent", "enter", "sent"),
+        ("request sent → accepted", "sent", "accepted"),
+        ("Enter → first byte of the model", "enter", "model"),
+        ("first byte of the model → on the live stream", "model", "arrived"),
+        ("on the live stream → rendered", "arrived", "rendered"),
+        ("rendered → painted", "rendered", "painted"),
+        ("**first byte of the model → painted**", "model", "painted"),
+        ("Enter → first word painted", "enter", "painted"),
+    ]
+    lines = [f"| {len(turns)} turns | p50 | p99 |", "|---|---|---|"]
+    for name, start, end in rows:
+        times = [getattr(turn, end) - getattr(turn, start) for turn in turns]
+        lines.append(f"| {name} | {quantile(times, 0.5):.1f} ms | {quantile(times, 0.99):.1f} ms |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page")
     parser.add_argument("--sessions", default="10,10000", help="numbers of sessions in the store, separated by commas")
     parser.add_argument("--messages", type=int, default=10_000, help="messages in the long conversation")
     parser.add_argument("--rounds", type=int, default=5, help="page loads; the median counts")
     parser.add_argument("--words", type=int, default=180_000, help="words streamed before the heap is measured again")
+    parser.add_argument("--turns", type=int, default=120, help="turns from Enter to the first word")
+    parser.add_argument("--only-turns", action="store_true")
     options = parser.parse_args()
+    turns = format_turns(measure_turns(options.turns))
+    if options.only_turns:
+        print(turns)
+        return
     sizes = [int(size) for size in options.sessions.split(",")]
     by_size = {size: measure(size, options.messages, options.rounds, options.words) for size in sizes}
-    print(format_report(by_size, options.messages, options.words))
+    print(f"{format_report(by_size, options.messages, options.words)}\n\n{turns}")
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ def build_database_url(home: Path) -> str:
 
 
 @contextmanager
-def start_server(home: Path, module: str = "palaver") -> Iterator[tuple[str, str]]:
+def start_server(home: Path, module: str = "palaver", model: str = "demo") -> Iterator[tuple[str, str]]:
     """Run a server inside the block. Yields its URL and a link that signs the owner in."""
-    environment = {"PALAVER_HOME": str(home), "PALAVER_DATABASE_URL": build_database_url(home), "PALAVER_MODEL": "demo"}
+    environment = {"PALAVER_HOME": str(home), "PALAVER_DATABASE_URL": build_database_url(home), "PALAVER_MODEL": model}
     command = [sys.executable, "-m", module, "serve", "--port", "0", "--no-open", "--link"]
     process = subprocess.Popen(
         command, env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

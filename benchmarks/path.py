@@ -15,8 +15,9 @@ import json
 import statistics
 import tempfile
 import time
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.corpus import make_text
 from benchmarks.measure import quantile
@@ -27,6 +28,9 @@ from palaver.drivers.demo import DemoAgent
 from palaver.gateway.gateway import Gateway
 from palaver.live.feed_events import DraftGrew, EventAppended, TurnChanged
 from palaver.sessions.inbound import Inbound
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 ROUNDS = 3
 CONCURRENCY_LEVELS = (1, 10, 100)
@@ -69,7 +73,9 @@ async def run_path_turn(gateway: Gateway, person: int, number: int) -> tuple[flo
     return first or 0.0, time.perf_counter() - start
 
 
-async def measure_concurrent(run_turn, concurrent: int, seconds: float) -> dict[str, float]:
+async def measure_concurrent(
+    run_turn: Callable[[int, int], Awaitable[tuple[float, float]]], concurrent: int, seconds: float
+) -> dict[str, float]:
     until = time.perf_counter() + seconds
     first_times: list[float] = []
     full_times: list[float] = []
@@ -94,17 +100,24 @@ async def measure_concurrent(run_turn, concurrent: int, seconds: float) -> dict[
     }
 
 
-async def measure(url: str, sessions: int, seconds: float) -> list[dict[str, object]]:
-    results: list[dict[str, object]] = []
+@asynccontextmanager
+async def run_gateway(store: SessionStore, sessions: int) -> AsyncIterator[Gateway]:
+    """Run a gateway on a store with so many sessions."""
+    await asyncio.to_thread(seed_sessions, store, sessions)
+    gateway = Gateway(
+        store,
+        DemoAgent(word_delay=0),
+        profile=AgentProfile(),
+        rules=TurnRules(max_running=128, max_running_per_person=8, open_platforms=frozenset({Platform.TELEGRAM})),
+    )
+    async with gateway.run(grace_seconds=5):
+        yield gateway
+
+
+async def measure(url: str, sessions: int, seconds: float) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = []
     with SessionStore.open(url) as store:
-        await asyncio.to_thread(seed_sessions, store, sessions)
-        gateway = Gateway(
-            store,
-            DemoAgent(word_delay=0),
-            profile=AgentProfile(),
-            rules=TurnRules(max_running=128, max_running_per_person=8, open_platforms=frozenset({Platform.TELEGRAM})),
-        )
-        async with gateway.run(grace_seconds=5):
+        async with run_gateway(store, sessions) as gateway:
             for concurrent in CONCURRENCY_LEVELS:
                 rounds: dict[str, list[dict[str, float]]] = {"path": [], "bare": []}
                 for _ in range(ROUNDS):
@@ -126,7 +139,7 @@ async def measure(url: str, sessions: int, seconds: float) -> list[dict[str, obj
     return results
 
 
-def format_table(results: list[dict[str, object]]) -> str:
+def format_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "| sessions | concurrent | accept → first word p50 / p99 | accept → answer stored p50 / p99 | turns/s | bare store turn p50 | ratio |",
         "|---|---|---|---|---|---|---|",

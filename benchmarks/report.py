@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.paths import RESULTS_DIR
+from benchmarks.recorded import read_recorded
 from benchmarks.results import Results, compute_median_ratio, get_value
 from benchmarks.targets import check_targets
 from benchmarks.workloads import sum_counts
@@ -48,8 +49,18 @@ class Report:
         )
 
     def format_targets(self) -> str:
-        rows = [(result.target, result.measured, result.label) for result in check_targets(self.results)]
-        return format_section("Targets", format_table(("target", "measured", ""), rows))
+        """Format every figure that was measured, beside what was recorded for the version before."""
+        found, recorded = check_targets(self.results), read_recorded()
+        rows = []
+        for each in (each for each in found if each.met is not None):
+            ratio = "" if each.ratio is None else f"{each.ratio:.2f}×"
+            before = recorded.get(each.figure) if each.ratio is not None else None
+            change = f"{before.ratio:.2f}×, {(each.ratio / before.ratio - 1) * 100:+.0f} %" if before else ""
+            rows.append((each.figure, each.target, each.measured, each.label, ratio, change))
+        head = ("", "target", "measured", "", "beside the raw limit", "recorded before, change")
+        missing = "; ".join(each.figure for each in found if each.met is None)
+        note = f"\nNot measured in this run: {missing}.\n" if missing else ""
+        return format_section("Targets", format_table(head, rows)) + note
 
     def format_sections(self) -> Iterator[str]:
         yield self.format_by_size("W1: one turn, by number of sessions", "W1", "turn.median_us")

@@ -16,6 +16,7 @@ import random
 import re
 import signal
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,12 @@ SIZES = {
     "W9": (100,),
     "W10": (10_000,),
 }
+# What is measured by a module of its own, which prints JSON.
+MODULES = {
+    "PATH": ("benchmarks.path", "--sessions", "10", "--seconds", "1"),
+    "HTTP": ("benchmarks.http", "--short"),
+    "GUARD": ("benchmarks.guard",),
+}
 TIMEOUT_SECONDS = 900.0  # for one measurement
 SEED_TIMEOUT_SECONDS = 3600.0
 
@@ -80,6 +87,8 @@ class Runner:
 
     def measure(self, step: Step, driver: str, rep: int) -> Result:
         """Measure one system on a new copy of its store."""
+        if step.work in MODULES:
+            return run_module(step.work)
         shape = SHAPES.get(step.work, "sessions")
         try:
             store = prepare_store(driver, shape, step.size, self.server, fill_store)
@@ -206,6 +215,41 @@ def run_worker(
         return result
     last_lines = [line for line in (completed.stderr or completed.stdout).splitlines() if line.strip()][-4:]
     return {"error": f"exit {completed.returncode}: {' | '.join(last_lines)}"[-500:]}
+
+
+def run_module(work: str) -> Result:
+    """Run a module that compares Palaver with a raw limit by itself."""
+    command = [sys.executable, "-P", "-m", *MODULES[work], "--json"]
+    completed = subprocess.run(
+        command, env=build_environment(""), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
+    try:
+        found: Any = json.loads(completed.stdout)
+    except ValueError:
+        return {"error": f"exit {completed.returncode}: {completed.stderr}"[-500:]}
+    match work:
+        case "PATH":
+            by_level: Result = {}
+            for each in found:
+                by_level.setdefault(str(each["concurrent"]), {})[each["kind"]] = each["whole_p50"]
+            return {
+                "levels": {level: each | {"ratio": each["path"] / each["bare"]} for level, each in by_level.items()}
+            }
+        case "HTTP":
+            return {"rows": dict(map(_summarize_row, found["found"]))}
+    result: Result = found
+    return result
+
+
+def _summarize_row(row: Result) -> tuple[str, Result]:
+    """Return the name of a row of `benchmarks.http`, without what is in parentheses, and its medians."""
+    palaver, bare = (statistics.median(row[column]) for column in ("palaver", "bare"))
+    return row["what"].partition(" (")[0], {
+        "palaver": palaver,
+        "bare": bare,
+        "ratio": palaver / bare if bare else None,
+        "unit": row["unit"],
+    }
 
 
 def _parse_result(output: str) -> Result | None:

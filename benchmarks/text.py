@@ -47,7 +47,7 @@ from palaver.sessions.events import Event, EventKind
 from palaver.sessions.export import _format_message
 from palaver.sessions.message import Message, make_preview
 from palaver.sessions.quoted_messages import choose_context, format_quotes
-from palaver.sessions.search_text import build_index_text, build_snippet, parse_query, split_words
+from palaver.sessions.search_text import build_snippet, parse_query, split_index_words, split_words
 from palaver.sessions.share import build_shared_copy
 from palaver.sessions.speech import Attachment, make_spoken_text, split_spoken_text
 from palaver.transfer.html_export import MAX_MARKDOWN_CHARS, _fold, _indent_json, render_answer
@@ -204,7 +204,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[str], object]]] = {
     "snippet": lambda text: build_snippet(text, _QUERY),
     "snippet at the end": lambda text: build_snippet(f"{text} hit", parse_query("hit")),
     "words": split_words,
-    "index text": build_index_text,
+    "index text": split_index_words,
     "query": _ignore_refusals(parse_query),
     "title": _ignore_refusals(clean_title),
     "title of a conversation": lambda text: title_from([{"role": "user", "content": text}]),

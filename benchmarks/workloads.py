@@ -434,11 +434,12 @@ def w8(driver: Driver, size: int, options: Options) -> Result:
 
 
 def w10(driver: Driver, size: int, options: Options) -> Result:
-    """Time each command of the command line, on a home folder with `size` chats."""
-    result: Result = {}
-    for name, (arguments, environment) in driver.list_commands().items():
-        samples = []
-        for _ in range(10):
+    """Time the commands of the command line in turn, on a home folder with `size` chats."""
+    commands = driver.list_commands()
+    samples: dict[str, list[float]] = {name: [] for name in commands}
+    failures: Result = {}
+    for _ in range(10):
+        for name, (arguments, environment) in commands.items():
             start = time.perf_counter()
             done = subprocess.run(
                 arguments,
@@ -448,14 +449,11 @@ def w10(driver: Driver, size: int, options: Options) -> Result:
                 timeout=60,
                 check=False,
             )
-            samples.append(time.perf_counter() - start)
+            samples[name].append(time.perf_counter() - start)
             if done.returncode:
                 last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-                result[name] = {"failed": f"exit {done.returncode}: {''.join(last)}"[:150]}
-                break
-        else:
-            result[name] = summarize(samples)
-    return {"commands": result}
+                failures[name] = {"failed": f"exit {done.returncode}: {''.join(last)}"[:150]}
+    return {"commands": {name: summarize(times) for name, times in samples.items()} | failures}
 
 
 # -- seeds --------------------------------------------------------------------------------------------------

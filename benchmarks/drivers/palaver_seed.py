@@ -31,7 +31,9 @@ TABLES = {
     "event": "no",
     "usage": "turn_id",
 }
-TIME_COLUMNS = frozenset({"created_at", "active_at", "last_message_at", "last_human_at", "updated_at", "joined_at"})
+TIME_COLUMNS = frozenset(
+    {"created_at", "active_at", "last_message_at", "last_human_at", "expiry_base", "updated_at", "joined_at"}
+)
 EVENTS_PER_INSERT = 20_000  # written at once
 FIRST_COPY_AGE = timedelta(days=120)  # the copies start this long ago
 COPY_INTERVAL = timedelta(seconds=1)

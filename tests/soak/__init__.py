@@ -1,1 +1,1 @@
-"""Tests that run for minutes, with random faults at random moments. Only a soak run has them."""
+"""Tests that run for minutes: random faults at random moments, and what has become slower. Only a soak run has them."""
