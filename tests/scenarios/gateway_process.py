@@ -15,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
@@ -309,7 +310,8 @@ def _pause_in_claim(*, with_message: bool) -> None:
         claimed = claim(*arguments)
         if claimed and is_first:
             is_first = False
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this thread: if another one got it, this one could commit before the process stops.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         return claimed
 
     setattr(turn_leases, name, claim_and_pause)
