@@ -7,12 +7,12 @@ commands start quickly.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from palaver.core.moved_modules import install_finder
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # not that of `typing`: to import it would take a third of `palaver --version`
 if TYPE_CHECKING:
     from palaver.core.clock import Clock as Clock
     from palaver.core.errors import PalaverError as PalaverError

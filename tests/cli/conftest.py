@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver import SessionSource, SessionStore, TurnUsage
-from palaver.cli import program
+from palaver.cli.program import program
 from palaver.testing import FakeClock
 
 if TYPE_CHECKING:

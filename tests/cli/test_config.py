@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.pseudo_terminal import run_in_terminal
-from palaver.cli import program
+from palaver.cli.program import program
 from support.settings import API_KEY
 
 if TYPE_CHECKING:

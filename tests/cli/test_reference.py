@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from palaver.cli import errors, program
+from palaver.cli import errors
+from palaver.cli.program import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

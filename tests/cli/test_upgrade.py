@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from palaver.cli import options, program
+from palaver.cli import options
+from palaver.cli.program import program
 from palaver.core.engines import migrate
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from importlib import import_module
 
-from palaver.cli import program
+from palaver.cli.program import program
 from palaver.core.crash_points import set_crash_hook
 
 for module in ("palaver.operation.restores", "palaver.operation.store_migration", "palaver.core.engines.postgres"):

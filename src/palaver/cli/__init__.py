@@ -1,122 +1,41 @@
 """The command line: `palaver` and its commands, one module for each noun.
 
 A command parses its arguments, calls the store through the owner's view, and prints. Only `errors` turns errors
-into exit codes. Commands import heavy modules only when they run: `palaver --version` and `--help` load neither
-the database nor the settings.
+into exit codes. Commands import heavy modules only when they run: `--help` loads neither the database nor the settings,
+and `--version` alone not even the commands.
 """
 
-from __future__ import annotations
-
 import sys
-from importlib import import_module
-from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
-
-import click
-from click.exceptions import NoSuchCommand
 
 from palaver import __version__
-from palaver.cli.errors import detect_closed_output, run_and_get_exit_code
-from palaver.core.invocation import format_command
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-_COMMANDS_BY_MODULE: Final = {
-    **{name: (name,) for name in ("budget", "chat", "config", "jobs", "memories", "people", "platforms", "profiles")},
-    **{name: (name,) for name in ("projects", "prompts", "serve", "sessions", "shares")},
-    "backup": ("backup", "backups", "restore"),
-    "export_command": ("export",),
-    "import_command": ("import",),
-    "status": ("status", "doctor", "migrate", "upgrade"),
-}
-_MODULES: Final = {command: module for module, commands in _COMMANDS_BY_MODULE.items() for command in commands}
-
-
-class Program(click.Group):
-    """The root command. It imports a command when it is called, and turns what one raises into an exit code."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_MODULES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _MODULES:
-            return None
-        module = _MODULES[cmd_name]
-        command: click.Command = getattr(import_module(f"palaver.cli.{module}"), module if "_" in module else cmd_name)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except NoSuchCommand as error:
-            raise NoSuchCommand(error.command_name, possibilities=_MODULES, ctx=ctx) from None
-
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run a command line and exit the process with its exit code."""
-        argv = list(sys.argv[1:] if args is None else args)
-        run = super().main
-        sys.exit(
-            run_and_get_exit_code(
-                lambda: run(argv, prog_name, complete_var, standalone_mode=False, **extra),
-                as_json="--json" in takewhile("--".__ne__, argv),
-            )
-        )
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with detect_closed_output():  # --help already prints while click parses
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with detect_closed_output():
-            return super().invoke(ctx)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, _insert_default_command(args))
-
-
-def _insert_default_command(args: list[str]) -> list[str]:
-    """Insert `chat` where no command is given: `--home X -m hi` becomes `--home X chat -m hi`."""
-    position = 0
-    while position < len(args) and args[position].startswith("--home"):
-        position += 1 if "=" in args[position] else 2
-    first = args[position] if position < len(args) else ""
-    if first in {"--help", "--version"} or (first and not first.startswith("-")):
-        return args
-    return [*args[:position], "chat", *args[position:]]
-
-
-@click.group(cls=Program)
-@click.version_option(__version__, prog_name="palaver")
-@click.option(
-    "--home",
-    type=click.Path(file_okay=False),
-    metavar="PATH",
-    help="The folder with config.yaml and the database. [default: PALAVER_HOME, or ~/.palaver]",
-)
-@click.pass_context
-def program(ctx: click.Context, home: str | None) -> None:
-    """Palaver: one AI agent, wherever you chat.
-
-    Without a command, Palaver starts a chat in the terminal.
-    """
-    if home is not None:
-        from pathlib import Path
-
-        ctx.obj = Path(home).expanduser()
+# Python looks for garbage after so many new objects. Most commands create fewer; a server sets what it needs.
+MAX_NEW_OBJECTS = 50_000
+VERSION_TEXT = f"palaver, version {__version__}"
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--version"]:
+        try:
+            print(VERSION_TEXT, flush=True)
+            return
+        except OSError:  # below, the same error gets its message and its exit code
+            pass
+    run_command_line()
+
+
+def run_command_line() -> None:
+    """Run a command and exit the process."""
+    import gc
+
+    from palaver.cli.program import program
+    from palaver.core.invocation import format_command
+
+    gc.set_threshold(MAX_NEW_OBJECTS)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Unicode shows a question mark
-    program.main(prog_name=format_command(), complete_var="_PALAVER_COMPLETE")
+    try:
+        program.main(prog_name=format_command(), complete_var="_PALAVER_COMPLETE")
+    finally:
+        gc.freeze()  # Python looks for garbage once more when it ends

@@ -64,6 +64,7 @@ _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 MAX_ARENAS: Final = 2
 LARGE_BLOCK_BYTES: Final = 256 * 1024  # blocks of this size are returned to the system as soon as they are freed
+_MAX_NEW_OBJECTS: Final = 700  # as Python 3.11 has it: `palaver` as a command looks for garbage less often
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104  (compared, not bound)
 _TEST_NETWORK_ADDRESS = "192.0.2.1"  # of a network for documentation, which no machine is in
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
@@ -279,6 +280,7 @@ def _start_garbage_collector() -> None:
     and less memory is needed. Half a megabyte of garbage stays with them; to find it would delay the first requests.
     """
     gc.freeze()
+    gc.set_threshold(_MAX_NEW_OBJECTS)
     gc.enable()
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Final
 
+TYPE_CHECKING = False  # not that of `typing`: to import it would take a third of `palaver --version`
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Final
 
 # By old name, where its names are now; an old package has none.
 MOVED_MODULES: Final[dict[str, tuple[str, ...]]] = {
@@ -38,6 +39,8 @@ class MovedModuleFinder:
         del path, target
         if name not in MOVED_MODULES:
             return None
+        from importlib.machinery import ModuleSpec
+
         return ModuleSpec(name, MovedModuleFinder, is_package=not MOVED_MODULES[name])  # type: ignore[arg-type]
 
     @staticmethod

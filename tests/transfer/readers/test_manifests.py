@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from palaver.cli import program
+from palaver.cli.program import program
 from palaver.transfer.imported import ENTRY_POINT_GROUP, InvalidImport, ReaderManifest
 from palaver.transfer.readers import BUILT_IN, get_manifests, load_manifests, open_reader
 from palaver.transfer.uploads import UnknownExport, recognize_format
