@@ -357,7 +357,7 @@ def main() -> None:
     gc.disable()  # nothing becomes garbage during the imports
     for name in PRELOADED_MODULES:
         import_module(name)
-    program = import_module("palaver.cli").program
+    program = import_module("palaver.cli.program").program
     for name in program.list_commands(None):
         program.get_command(None, name)
     gc.enable()

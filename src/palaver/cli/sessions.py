@@ -30,9 +30,7 @@ from palaver.cli.output import Column
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.source import Platform
-from palaver.core.wire import build_json
 from palaver.sessions.search_text import ArchivedFilter, SearchFilter
-from palaver.sessions.view_wire import UndoJson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -428,6 +426,9 @@ def redo(session: str) -> None:
 
 
 def _print_undo(verb: str, session: Session, result: UndoResult, every_turn: str = "") -> None:
+    from palaver.core.wire import build_json
+    from palaver.sessions.view_wire import UndoJson
+
     count = (
         f"{output.format_count(result.turns, 'turn')}{every_turn}, {output.format_count(result.messages, 'message')}"
     )

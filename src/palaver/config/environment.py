@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from palaver.config.agent_rules import Provider
 from palaver.config.schema import ConfigFile, HomeSection, PlatformSection
-from palaver.config.setting_templates import list_templates
+from palaver.config.setting_templates import iterate_variables
 from palaver.config.validation import format_value
 from palaver.config.validators import TEXT, Rule
 from palaver.core.dataclass import dataclass
@@ -53,14 +53,13 @@ class EnvironmentVariable:
 
 
 def _iterate_variables() -> Iterator[EnvironmentVariable]:
-    for template in list_templates():
-        for variable in template.variables:
-            for platform in CHAT_PLATFORMS if "{}" in variable.name else ("",):
-                yield EnvironmentVariable(
-                    variable.name.format(platform.upper().replace("-", "_")),
-                    (variable.key or template.key).format(platform),
-                    TEXT if template.rule is None or platform else template.rule,
-                )
+    for key, variable, rule in iterate_variables():
+        for platform in CHAT_PLATFORMS if "{}" in variable.name else ("",):
+            yield EnvironmentVariable(
+                variable.name.format(platform.upper().replace("-", "_")),
+                (variable.key or key).format(platform),
+                TEXT if rule is None or platform else rule,
+            )
 
 
 # A section that is used several times declares its variables as often.

@@ -10,6 +10,7 @@ Keys of single settings are text: `turns.max_running`, `prices."openai:gpt-5.4-m
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 import types
@@ -174,7 +175,15 @@ def list_setting_keys() -> tuple[str, ...]:
 @functools.cache
 def list_templates() -> tuple[SettingTemplate, ...]:
     """Return the templates of all settings, in the order of the schema."""
-    return tuple(_iterate_section(ConfigFile, ""))
+    return tuple(itertools.starmap(_make_template, _iterate_section(ConfigFile, "")))
+
+
+def iterate_variables() -> Iterator[tuple[str, Variable, Rule | None]]:
+    """Yield the environment variables, each with the key and the rule of its setting."""
+    for key, hint, *_ in _iterate_section(ConfigFile, ""):
+        for note in hint.notes:
+            if isinstance(note, Variable):
+                yield key, note, hint.rule
 
 
 @functools.cache
@@ -232,22 +241,26 @@ def to_plain(value: object) -> object:
     return str(value) if isinstance(value, StrEnum) else value
 
 
-def _iterate_section(section: type, prefix: str, help_frame: str = "{}") -> Iterator[SettingTemplate]:
-    """Yield the templates of a section; in the frame of a help text `{}` stands for the text of a setting."""
+_Parameters = tuple[str, ValueHint, object, str, str]  # of `_make_template`
+
+
+def _iterate_section(section: type, prefix: str, help_frame: str = "{}") -> Iterator[_Parameters]:
+    """Yield of each setting of a section: its key, its hint, its default, and the prefix and help frame of the section.
+
+    In a help frame `{}` stands for the help text of a setting.
+    """
     for each in fields(section):
         default = None if each.default is MISSING else each.default
         yield from _iterate_value(f"{prefix}{each.name}", ValueHint.read(each.type), default, prefix, help_frame)
 
 
-def _iterate_value(
-    key: str, hint: ValueHint, default: object, prefix: str, help_frame: str
-) -> Iterator[SettingTemplate]:
+def _iterate_value(key: str, hint: ValueHint, default: object, prefix: str, help_frame: str) -> Iterator[_Parameters]:
     if hint.named is not None:
         yield from _iterate_value(f"{key}.{NAME}", ValueHint.read(hint.named), None, prefix, help_frame)
     elif isinstance(hint.type, type) and is_dataclass(hint.type):
         yield from _iterate_section(hint.type, f"{key}.", hint.help or "{}")
     else:
-        yield _make_template(key, hint, default, prefix, help_frame)
+        yield key, hint, default, prefix, help_frame
 
 
 def _make_template(key: str, hint: ValueHint, default: object, prefix: str, help_frame: str) -> SettingTemplate:

@@ -6,7 +6,6 @@ list of known ones; and no value that may be a secret is shown. Pydantic is impo
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import re
@@ -290,10 +289,12 @@ def _describe_invalid_name(path: KeyPath, allowed: object) -> str:
 
 def _describe_unknown_key(path: KeyPath) -> str:
     """Return a message with the closest key that exists, in this section or in another one."""
+    from difflib import get_close_matches
+
     *section, key = (str(part) for part in path)
     in_section = list_parts_below(tuple(section))
     in_other_sections = [known for known in list_setting_keys() if known.rpartition(".")[2] == key]
-    if in_other_sections and not difflib.get_close_matches(key, in_section):
+    if in_other_sections and not get_close_matches(key, in_section):
         shortest = min(in_other_sections, key=lambda known: known.count("."))
         suggestion = _suggest_other_name(shortest)
     else:
@@ -307,7 +308,9 @@ def _suggest_other_name(name: str) -> str:
 
 def suggest_name(name: str, known: Sequence[str]) -> str:
     """Return the closest of the known names, or all of them."""
-    close = difflib.get_close_matches(name.lower(), known, n=1)
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.lower(), known, n=1)
     return (
         _suggest_other_name(close[0])
         if close

@@ -13,7 +13,6 @@ member, and nothing else is converted. The rules work without pydantic, which on
 from __future__ import annotations
 
 import base64
-import difflib
 import re
 from enum import Enum, StrEnum
 from functools import partial
@@ -216,7 +215,9 @@ def _is_platform(value: object) -> bool:
     """Whether this is a built-in platform, or a name that does not look like a misspelled one."""
     if not isinstance(value, str) or not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", value):
         return False
-    return value in BUILT_IN_PLATFORMS or not difflib.get_close_matches(value, BUILT_IN_PLATFORMS, cutoff=0.75)
+    from difflib import get_close_matches  # most names are known
+
+    return value in BUILT_IN_PLATFORMS or not get_close_matches(value, BUILT_IN_PLATFORMS, cutoff=0.75)
 
 
 def _is_model(value: object) -> bool:

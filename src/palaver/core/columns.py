@@ -103,19 +103,26 @@ class Columns(Generic[T]):
         """
         self._value_class = value_class
         self._expressions = expressions
-        found = find_field_types(value_class, *types)
-        held = [field for field in fields(value_class) if field.name not in without]  # type: ignore[arg-type]
-        self.columns = tuple(_make_column(field, *found[field.name]) for field in held)
-        self._encoders = {column.name: column.encode for column in self.columns}
+        self._types = types
+        self._fields = [field for field in fields(value_class) if field.name not in without]  # type: ignore[arg-type]
 
     def __len__(self) -> int:
-        return len(self.columns)
+        return len(self._fields)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        found = find_field_types(self._value_class, *self._types)
+        return tuple(_make_column(field, *found[field.name]) for field in self._fields)
+
+    @cached_property
+    def _encoders(self) -> dict[str, Callable[[Any], Any] | None]:
+        return {column.name: column.encode for column in self.columns}
 
     def format_select(self, alias: str = "", **expressions: str) -> str:
         """Return the columns as a statement selects them, of the table with this alias."""
         prefix = f"{alias}." if alias else ""
         derived = self._expressions | expressions
-        names = [column.name for column in self.columns]
+        names = [field.name for field in self._fields]
         return ", ".join(f"{derived[name]} AS {name}" if name in derived else prefix + name for name in names)
 
     def decode(self, row: Sequence[Any], **others: Any) -> T:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
-import tempfile
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -51,6 +49,8 @@ def write_pieces_atomically(path: Path, pieces: Iterable[str | bytes], *, overwr
 @contextmanager
 def _write_temporary_file(target: Path, pieces: Iterable[str | bytes]) -> Iterator[Path]:
     """Write a file beside the target that only its owner can read; the block gives it its final name."""
+    import tempfile  # to read a file needs none
+
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:
@@ -136,11 +136,15 @@ _SHARE_OF_SMALL_DISK: Final = 20  # of a small disk, this part stays free instea
 
 def get_free_bytes(folder: Path) -> int:
     """Return how many bytes are free on the disk of a folder, which need not exist yet."""
+    import shutil  # with four modules that decompress
+
     return shutil.disk_usage(_find_existing(folder)).free
 
 
 def get_room(folder: Path) -> int:
     """Return how many bytes files may still take on the disk of a folder; negative if too few are free."""
+    import shutil
+
     usage = shutil.disk_usage(_find_existing(folder))
     return usage.free - min(MIN_FREE_BYTES, usage.total // _SHARE_OF_SMALL_DISK)
 

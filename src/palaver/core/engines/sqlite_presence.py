@@ -14,7 +14,6 @@ import glob
 import logging
 import os
 import secrets
-import shutil
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -179,6 +178,8 @@ def _make_error(lost: str, copy: Path | None, *, is_written_back: bool) -> Store
 
 def copy_content(db: apsw.Connection, target: Path) -> None:
     """Copy everything that an open connection can read into an existing, empty file."""
+    import shutil
+
     size = int(db.execute("PRAGMA page_count").get) * int(db.execute("PRAGMA page_size").get)
     if shutil.disk_usage(target.parent).free < size:
         raise StoreFull("There is no space for a copy of the database.", bytes=size)
@@ -249,4 +250,6 @@ class DiskReserve:
         return None
 
     def _get_free_bytes(self) -> int:
+        import shutil  # a command measures no disk
+
         return shutil.disk_usage(self._path.parent).free

@@ -15,7 +15,6 @@ Folders are watched, not files, so that a file may be deleted and created again.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import logging
 import os
 import select
@@ -257,6 +256,8 @@ def _open_inotify(folders: Iterable[Path], mask: int) -> int | None:
     """Return a file descriptor with events of some folders; None if this system does not offer that."""
     if sys.platform != "linux":
         return None
+    import ctypes  # a command watches nothing
+
     libc = ctypes.CDLL(None, use_errno=True)
     fd: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if fd < 0:
