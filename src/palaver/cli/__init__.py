@@ -9,8 +9,9 @@ import sys
 
 from palaver import __version__
 
-# Python looks for garbage after so many new objects. Most commands create fewer; a server sets what it needs.
-MAX_NEW_OBJECTS = 50_000
+# What a start creates stays, so Python looks for garbage after more new objects, and in them alone: the classes that
+# `dataclass` replaces. A server that is ready looks more often.
+GARBAGE_THRESHOLDS = (10_000, 100)
 VERSION_TEXT = f"palaver, version {__version__}"
 
 
@@ -31,7 +32,7 @@ def run_command_line() -> None:
     from palaver.cli.program import program
     from palaver.core.invocation import format_command
 
-    gc.set_threshold(MAX_NEW_OBJECTS)
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Unicode shows a question mark

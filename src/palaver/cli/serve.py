@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import click
 
 from palaver.cli.options import load_cli_settings
@@ -36,12 +34,8 @@ def serve(host: str | None, port: int | None, open_browser: bool | None, print_l
     Stop it with Ctrl-C or SIGTERM. Running answers get 20 seconds to finish; the next Palaver process continues
     the rest. If a server already runs on the same data, prints its address; with --port, starts a second one.
     """
-    gc.disable()  # until the server is ready: what the start creates stays, and looking for garbage in it takes a tenth
-    try:
-        settings = load_cli_settings()
-        from palaver.cli.server_runner import ServeOptions, serve_until_stopped
+    settings = load_cli_settings()
+    from palaver.cli.server_runner import ServeOptions, serve_until_stopped
 
-        options = ServeOptions(host=host, port=port, open_browser=open_browser, print_link=print_link)
-        click.get_current_context().exit(serve_until_stopped(settings, options))
-    finally:
-        gc.enable()
+    options = ServeOptions(host=host, port=port, open_browser=open_browser, print_link=print_link)
+    click.get_current_context().exit(serve_until_stopped(settings, options))

@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import sys
-import webbrowser
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -64,7 +63,7 @@ _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 MAX_ARENAS: Final = 2
 LARGE_BLOCK_BYTES: Final = 256 * 1024  # blocks of this size are returned to the system as soon as they are freed
-_MAX_NEW_OBJECTS: Final = 700  # as Python 3.11 has it: `palaver` as a command looks for garbage less often
+_GARBAGE_THRESHOLDS: Final = (700, 10)  # as Python 3.11 has them
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104  (compared, not bound)
 _TEST_NETWORK_ADDRESS = "192.0.2.1"  # of a network for documentation, which no machine is in
 SHUTDOWN_GRACE_SECONDS = 20.0  # how long running turns may go on after the server was told to stop
@@ -226,6 +225,8 @@ async def _open_page(accounts: Accounts, url: str, options: ServeOptions) -> Non
         click.echo(f"Sign in with this link. It works once, within 15 minutes:\n\n  {url}\n")
     sys.stdout.flush()
     if options.open_browser if options.open_browser is not None else _should_open_browser():
+        import webbrowser
+
         await asyncio.to_thread(webbrowser.open, url)
 
 
@@ -274,14 +275,13 @@ def return_freed_memory() -> None:
 
 
 def _start_garbage_collector() -> None:
-    """Collect garbage from now on, and leave out everything that the start has created: it stays.
+    """Collect garbage more often from now on, and leave out everything that the start has created: it stays.
 
     A full collection waits until the garbage is a quarter of all objects. Without the many that stay, it comes sooner,
     and less memory is needed. Half a megabyte of garbage stays with them; to find it would delay the first requests.
     """
     gc.freeze()
-    gc.set_threshold(_MAX_NEW_OBJECTS)
-    gc.enable()
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
 
 
 # ---- the address that the server listens on -----------------------------------------------------------------

@@ -5,7 +5,6 @@ The registry gets the list of commands: `inbox/registry.py` has it.
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -162,8 +161,10 @@ class CommandRegistry:
         return CommandReply(text=self._describe_unknown(context, name), data={"unknown_command": name})
 
     def _describe_unknown(self, context: CommandContext, name: str) -> str:
+        from difflib import get_close_matches
+
         names = [each for command in self._list_commands_for(context) for each in (command.name, *command.aliases)]
-        similar = difflib.get_close_matches(name, names, 1)
+        similar = get_close_matches(name, names, 1)
         typed, hint = format_code(f"/{shorten_text(name, 32)}"), ""
         if similar:
             hint = say("help.similar", "Did you mean {command}? ", command=format_code(f"/{similar[0]}"))

@@ -16,8 +16,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim, CronSimError
-
 from palaver.core.clock import check_timezone
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
@@ -297,6 +295,8 @@ def get_period(schedule: Schedule, timezone: str, anchor: datetime, after: datet
 
 
 def _iterate_cron(expression: str, timezone: str, after: datetime) -> Iterator[datetime]:
+    from cronsim import CronSim, CronSimError  # few servers have such jobs
+
     latest = after.astimezone(UTC)
     try:
         # Without a zone, or with UTC instead of the job's zone, CronSim knows nothing of changes of the clocks.

@@ -38,9 +38,6 @@ from palaver.sessions.export import (
     format_title,
 )
 from palaver.transfer.documents import Documents, make_file_name
-from palaver.transfer.exporter import ExportScope, export_records
-from palaver.transfer.html_export import PAGE_END, format_page_start
-from palaver.transfer.own_format import format_lines, keep_visible_records
 from palaver.transfer.reader_kit.export_files import read_path
 
 if TYPE_CHECKING:
@@ -53,6 +50,7 @@ if TYPE_CHECKING:
     from palaver.sessions.model import Session
     from palaver.sessions.store import SessionStore
     from palaver.sessions.view import SessionView
+    from palaver.transfer.exporter import ExportScope
 
 
 _CHUNK_BYTES: Final = 64 * 1024
@@ -198,6 +196,8 @@ def _format_index(entries: Iterable[_IndexEntry], document_format: DocumentForma
             label = entry.title.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
             yield f"- [{label}](<{entry.file_name}>), {entry.details}\n"
         return
+    from palaver.transfer.html_export import PAGE_END, format_page_start
+
     yield format_page_start("Conversations")
     yield '<main>\n<h1>Conversations</h1>\n<ul class="list">\n'
     for entry in entries:
@@ -242,6 +242,9 @@ class PersonArchives:
                 self._documents, principal, iterate_sessions(view), document_format, now, folder=folder
             )
         yield from self._iterate_attachments(principal.person_id)
+        from palaver.transfer.exporter import ExportScope, export_records
+        from palaver.transfer.own_format import format_lines, keep_visible_records
+
         records = export_records(self._store, self._files, ExportScope(principal.person_id))
         yield ArchiveFile("palaver.jsonl", format_lines(keep_visible_records(records, principal.person_id)), now)
 
@@ -335,6 +338,8 @@ class ExportRequest:
 
     @property
     def scope(self) -> ExportScope:
+        from palaver.transfer.exporter import ExportScope
+
         if self.session_ids:
             return ExportScope(session_ids=self.session_ids)
         return ExportScope(None if self.person is None else self.person.id)
@@ -355,6 +360,9 @@ class ExportResult:
 
 def export_jsonl(request: ExportRequest) -> ExportResult:
     """Write one file in Palaver's own format, which can be imported again."""
+    from palaver.transfer.exporter import export_records
+    from palaver.transfer.own_format import format_lines
+
     return _write_file(request, format_lines(export_records(request.store, request.attachments, request.scope)))
 
 

@@ -22,9 +22,6 @@ from palaver.sessions.export import (
     format_title,
     iterate_markdown,
 )
-from palaver.transfer.exporter import ExportScope, export_records
-from palaver.transfer.html_export import ConversationImages, iterate_html
-from palaver.transfer.own_format import format_lines, keep_visible_records
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -74,6 +71,9 @@ class Documents:
         view = self._store.seen_by(principal, everything=everything)
         session = view.get(session_id)
         if document_format is DocumentFormat.JSONL:
+            from palaver.transfer.exporter import ExportScope, export_records
+            from palaver.transfer.own_format import format_lines, keep_visible_records
+
             records = export_records(self._store, self._files, ExportScope(session_ids=(session.id,)))
             kept = records if everything else keep_visible_records(records, principal.person_id)
             # JSON may have a DEL as it is, which would make the file look like a binary one.
@@ -85,6 +85,8 @@ class Documents:
     def _iterate_pieces(self, view: SessionView, session: Session, document_format: DocumentFormat) -> Iterator[str]:
         entries = iterate_visible_entries(view, session.id)
         if document_format is DocumentFormat.HTML:
+            from palaver.transfer.html_export import ConversationImages, iterate_html
+
             images = None if self._files is None else ConversationImages(self._store.engine, self._files, session.id)
             yield from iterate_html(session, entries, images)
             return

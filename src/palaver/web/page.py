@@ -14,7 +14,6 @@ requests.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import re
 from base64 import b64encode
 from functools import lru_cache
@@ -106,6 +105,8 @@ def _read_text(file: Path) -> str:
 
 @lru_cache(maxsize=_MAX_COMPRESSED_FILES)
 def _compress(file: Path, _changed_at: int) -> bytes:
+    import gzip
+
     return gzip.compress(file.read_bytes(), mtime=0)
 
 

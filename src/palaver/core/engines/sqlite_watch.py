@@ -256,7 +256,7 @@ def _open_inotify(folders: Iterable[Path], mask: int) -> int | None:
     """Return a file descriptor with events of some folders; None if this system does not offer that."""
     if sys.platform != "linux":
         return None
-    import ctypes  # a command watches nothing
+    import ctypes  # what only reads watches nothing
 
     libc = ctypes.CDLL(None, use_errno=True)
     fd: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

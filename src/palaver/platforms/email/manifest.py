@@ -14,7 +14,6 @@ from palaver.core.texts import say
 from palaver.delivery.model import Capabilities
 from palaver.people.model import is_loopback
 from palaver.platforms.common.settings import check_text
-from palaver.platforms.email.headers import normalize_address
 from palaver.platforms.manifest import AccountSettings, FieldHelp, PlatformManifest
 
 MAX_FILE_BYTES = 18_000_000  # most servers take mails of 25 MB, and a file grows by a third in a mail
@@ -40,6 +39,8 @@ def _split_list(value: object) -> object:
 
 
 def _clean_address(text: str) -> str:
+    from palaver.platforms.email.headers import normalize_address  # it parses mails: needed with an account
+
     return normalize_address(text.strip()) or ""
 
 

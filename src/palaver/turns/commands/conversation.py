@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from palaver.commands.command import (
@@ -221,7 +220,9 @@ def _find_choice(context: CommandContext, target: str) -> Session:
     try:
         return context.view.find(target)
     except SessionNotFound:
-        similar = difflib.get_close_matches(target, [session.shown_title or "" for session in choices], 1)
+        from difflib import get_close_matches
+
+        similar = get_close_matches(target, [session.shown_title or "" for session in choices], 1)
         hint = say("resume.list", "Use /sessions to list them.")
         if similar:
             hint = say("resume.similar", "Did you mean {title}?", title=format_title(similar[0]))
