@@ -47,11 +47,11 @@ def to_micros(moment: datetime) -> int:
 
 def from_micros(micros: int) -> datetime:
     """Return an aware datetime in UTC."""
-    return _EPOCH + timedelta(0, 0, micros)
+    return _EPOCH + micros * _MICROSECOND
 
 
 def from_micros_or_none(micros: int | None) -> datetime | None:
-    return None if micros is None else _EPOCH + timedelta(0, 0, micros)
+    return None if micros is None else _EPOCH + micros * _MICROSECOND
 
 
 def format_time(moment: datetime) -> str:
@@ -62,7 +62,7 @@ def format_time(moment: datetime) -> str:
 
 def format_micros(micros: int) -> str:
     """Format a stored time as `format_time` does."""
-    return (_EPOCH + timedelta(0, 0, micros)).isoformat(timespec="microseconds")
+    return (_EPOCH + micros * _MICROSECOND).isoformat(timespec="microseconds")
 
 
 def format_optional_time(moment: datetime | None) -> str | None:

@@ -91,6 +91,16 @@ class _StoredField:
         return value
 
 
+class _PlainField:
+    """Reads a field that is stored as it is: to keep it in the value would take longer than to read it again."""
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+
+    def __get__(self, instance: StoredValue | None, owner: type) -> Any:
+        return self if instance is None else instance.row[self._place]
+
+
 class Columns(Generic[T]):
     """The columns that hold a dataclass, in the order of its fields."""
 
@@ -144,10 +154,14 @@ class Columns(Generic[T]):
         `others` read its other fields. A class has one such function.
         """
         used: dict[str, Any] = {}
-        sources = [
-            f"{each.name!r}: lambda row: {each.format_reader(f'row[{number}]', used, each.decode)}"
-            for number, each in enumerate(self.columns, first)
-        ]
+        sources = []
+        for place, column in enumerate(self.columns, first):
+            source = f"row[{place}]"
+            reader = column.format_reader(source, used, column.decode)
+            if reader == source:
+                setattr(self._value_class, column.name, _PlainField(place))
+            else:
+                sources.append(f"{column.name!r}: lambda row: {reader}")
         readers = eval(f"{{{', '.join(sources)}}}", used) | others  # noqa: S307  (the names of the fields of a class)
         for name, read_field in readers.items():
             setattr(self._value_class, name, _StoredField(name, read_field))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
-from palaver.core.clock import to_micros
 from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, build_placeholders
 from palaver.core.errors import InvalidInput
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MAX_PAGE_SIZE = 1000
 _AFTER_ALL = 2**62
-_ACTIVE_AT = [column.name for column in SESSION_COLUMNS.columns].index("active_at")  # its place in a row
+_ID, _ACTIVE_AT = map([column.name for column in SESSION_COLUMNS.columns].index, ("id", "active_at"))  # places in a row
 _NO = -2
 MAX_SESSIONS_EXAMINED = 2000  # for one page of a list with a condition that no index covers
 _ROWS_PER_READ = 200
@@ -98,7 +98,7 @@ def list_matching_sessions(
             if matches(session):
                 found.append(session)
                 if len(found) == session_filter.limit:
-                    return Page(found, _make_cursor(session))
+                    return Page(found, _make_cursor(session.get_row()))
         examined += len(rows)
         if cursor is None:
             break
@@ -113,39 +113,28 @@ def _read_page(
 ) -> tuple[list[Row], str | None]:
     """Return the rows of a page, for a person with the columns of their summaries, and the cursor that continues it."""
     session_filter.check()
-    limit, select = session_filter.limit, SELECT_SESSION
-    params: list[object] = [*_find_bounds(tx, session_filter, audiences), limit]
-    params += [value for _, value in _list_conditions(session_filter)]
+    limit, conditions = session_filter.limit, _list_conditions(session_filter)
+    params: list[object] = [*_find_bounds(tx, session_filter, audiences), limit, *conditions.values()]
     if person_id is not None:
         params.append(person_id)
-        select = _SELECT_SUMMARY.format(person=f"${len(params)}")
+    build = partial(_build_page_statement, session_filter.state, tuple(conditions), person_id is not None)
     if audiences is None:
-        rows = tx.fetch_all(f"{select} {_build_page_conditions(session_filter)}", *params)
+        rows = tx.fetch_all(build(None), *params)
     elif len(audiences) == 1:
-        in_audience = f"AND s.audience_no = ${len(params) + 1}"
-        rows = tx.fetch_all(f"{select} {_build_page_conditions(session_filter, in_audience)}", *params, *audiences)
+        rows = tx.fetch_all(build(1), *params, *audiences)
     else:
         rows = []
         for start in range(0, len(audiences), _MAX_AUDIENCES_PER_STATEMENT):
             batch = audiences[start : start + _MAX_AUDIENCES_PER_STATEMENT]
-            pages = (
-                _build_page_conditions(session_filter, f"AND s.audience_no = ${number}")
-                for number in range(len(params) + 1, len(params) + 1 + len(batch))
-            )
-            found = " UNION ALL ".join(
-                f"SELECT * FROM (SELECT s.no, s.active_at FROM session s {page}) AS a{i}"
-                for i, page in enumerate(pages)
-            )
-            newest = f"SELECT no FROM ({found}) AS page ORDER BY active_at DESC, no DESC LIMIT $4"
-            rows += tx.fetch_all(f"{select} WHERE s.no IN ({newest})", *params, *batch)
+            rows += tx.fetch_all(build(len(batch)), *params, *batch)
         rows.sort(key=lambda row: (row[_ACTIVE_AT], row[_NO]), reverse=True)
         del rows[limit:]
-    return rows, _make_cursor(read_session(rows[-1])) if len(rows) == limit else None
+    return rows, _make_cursor(rows[-1]) if len(rows) == limit else None
 
 
-def _make_cursor(session: Session) -> str:
+def _make_cursor(row: Sequence[Any]) -> str:
     """Return when the last session was active, and its id. Its number would tell how many sessions others have."""
-    return f"{to_micros(session.updated_at)}.{session.id}"
+    return f"{row[_ACTIVE_AT]}.{row[_ID]}"
 
 
 def _find_bounds(
@@ -161,22 +150,36 @@ def _find_bounds(
     return *end, session_filter.active_since or 0
 
 
-def _build_page_conditions(session_filter: SessionFilter, audience_condition: str = "") -> str:
-    state_condition = _STATE_CONDITIONS[session_filter.state]
-    conditions = "".join(f" AND {sql.format(n)}" for n, (sql, _) in enumerate(_list_conditions(session_filter), 5))
-    return (
-        f"WHERE {state_condition}{conditions} {audience_condition}"
-        " AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3 ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
+@lru_cache(maxsize=64)
+def _build_page_statement(state: str, conditions: Sequence[str], for_person: bool, audience_count: int | None) -> str:
+    """Build the statement of a page; its parameters are those of `_read_page`. The same few are used all the time."""
+    number = 5 + len(conditions)
+    select = _SELECT_SUMMARY.format(person=f"${number}") if for_person else SELECT_SESSION
+    checks = "".join(f" AND {sql.format(n)}" for n, sql in enumerate(conditions, 5))
+    page = (
+        f"WHERE {_STATE_CONDITIONS[state]}{checks} AND {{}} AND (s.active_at, s.no) < ($1, $2) AND s.active_at >= $3"
+        " ORDER BY s.active_at DESC, s.no DESC LIMIT $4"
     )
+    if audience_count is None:
+        return f"{select} {page.format('TRUE')}"
+    first = number + for_person
+    pages = [page.format(f"s.audience_no = ${n}") for n in range(first, first + audience_count)]
+    if audience_count == 1:
+        return f"{select} {pages[0]}"
+    found = " UNION ALL ".join(
+        f"SELECT * FROM (SELECT s.no, s.active_at FROM session s {each}) AS a{i}" for i, each in enumerate(pages)
+    )
+    newest = f"SELECT no FROM ({found}) AS page ORDER BY active_at DESC, no DESC LIMIT $4"
+    return f"{select} WHERE s.no IN ({newest})"
 
 
-def _list_conditions(session_filter: SessionFilter) -> list[tuple[str, str]]:
+def _list_conditions(session_filter: SessionFilter) -> dict[str, str]:
     """List the conditions of a filter that have one parameter each, and the parameter."""
-    conditions = []
+    conditions = {}
     if session_filter.project_id is not None:
-        conditions.append(("s.project_no = (SELECT no FROM project WHERE id = ${})", session_filter.project_id))
+        conditions["s.project_no = (SELECT no FROM project WHERE id = ${})"] = session_filter.project_id
     if session_filter.platform is not None:
-        conditions.append(("s.platform = ${}", session_filter.platform))
+        conditions["s.platform = ${}"] = session_filter.platform
     return conditions
 
 
