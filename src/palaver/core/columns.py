@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -144,7 +144,11 @@ class Columns(Generic[T]):
         """Make the value that columns hold: `lambda id, at: make(id=id, at=read_at(at))`, compiled for speed."""
         used: dict[str, Any] = {"make": self._value_class}
         arguments = [f"{each.name}={each.format_reader(each.name, used, each.decode)}" for each in self.columns]
-        return _compile(self.columns, f"*_, **others: make({', '.join(arguments)}, **others)", used)
+        names = ", ".join(each.name for each in self.columns)
+        compiled: Callable[..., T] = eval(  # noqa: S307  (the names of the fields of a class)
+            f"lambda {names}, *_, **others: make({', '.join(arguments)}, **others)", used
+        )
+        return compiled
 
     def compile_reader(
         self, *, first: int = 0, **others: Callable[[Sequence[Any]], Any]
@@ -191,35 +195,37 @@ def compile_writer(
     columns: Sequence[Column],
     keys: Iterable[str],
     *,
+    first: int = 0,
     write_time: Callable[[int], str] = format_micros,
     **derived: tuple[str, Callable[..., Any] | None],
 ) -> Callable[..., dict[str, Any]]:
-    """Return what makes JSON-ready data of a row that begins with these columns: `write(*row, is_open=True)`.
+    """Return what makes JSON-ready data of a row that has these columns after `first` others: `write(row, open=True)`.
 
-    It has these keys, in this order. `derived` says of which columns a key is made that is none, and by what function
-    of what is stored in them (None: it is only called otherwise). The caller passes all other values.
+    It has these keys, in this order. `derived` says of which columns a key is made that is none (`row`: of all), and by
+    what function of what is stored in them (None: it is only called otherwise). The caller passes all other values.
     """
     by_name = {column.name: column for column in columns}
-    used: dict[str, Any] = {}
-    others, items = [], []
-    for key in keys:
+    sources = {column.name: f"row[{place}]" for place, column in enumerate(columns, first)} | {"row": "row"}
+    # Python makes a dict of more than 15 keys from several: a copy, of which the values are set, takes half as long.
+    used: dict[str, Any] = {"empty": dict.fromkeys(keys)}
+    others, lines = [], []
+    for key in used["empty"]:
         names, write = derived.get(key, (key, None))
-        column = by_name.get(names)
+        column, condition, value = by_name.get(names), "", key
         if column is not None:
             write = write or (write_time if column.kind == "time" else column.write)
-            items.append(f"{key!r}: {column.format_reader(names, used, write)}")
+            if column.default is None and column.is_optional:
+                condition = f"if {sources[names]} is not None: "
+            value = replace(column, is_optional=False).format_reader(sources[names], used, write)
         elif write is not None:
             used[f"write_{key}"] = write
-            items.append(f"{key!r}: write_{key}({', '.join(names.split())})")
+            value = f"write_{key}({', '.join(sources[name] for name in names.split())})"
         else:
             others.append(key)
-            items.append(f"{key!r}: {key}")
-    return _compile(columns, f"{', '.join(['*_', *others])}: {{{', '.join(items)}}}", used)
-
-
-def _compile(columns: Sequence[Column], rest: str, used: dict[str, Any]) -> Callable[..., Any]:
-    """Compile a function whose first arguments are the columns."""
-    compiled: Callable[..., Any] = eval(f"lambda {', '.join(each.name for each in columns)}, {rest}", used)  # noqa: S307
+        lines.append(f"  {condition}data[{key!r}] = {value}")
+    head = f"def write_row({', '.join(['row', *others])}):\n  data = empty.copy()\n"
+    exec(f"{head}{chr(10).join(lines)}\n  return data", used)  # noqa: S102  (the names of the fields of a class)
+    compiled: Callable[..., dict[str, Any]] = used["write_row"]
     return compiled
 
 

@@ -112,7 +112,7 @@ class Session(StoredValue):
     source_json: str = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        return _write_session(*self.get_row(), source=self.origin.to_dict(), usage=self.usage.to_dict())
+        return _write_session(self.get_row(), source=self.origin.to_dict(), usage=self.usage.to_dict())
 
     def get_row(self) -> Sequence[Any]:
         """Return a row that begins with `SESSION_COLUMNS` and `USAGE_COLUMNS`."""

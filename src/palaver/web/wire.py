@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from palaver.core.ids import PersonId
-    from palaver.core.source import SessionSource
     from palaver.sessions.events import Event
     from palaver.sessions.inbound import Receipt
     from palaver.sessions.model import SessionSummary, TranscriptPage
@@ -199,22 +198,26 @@ class LogPageJson(TypedDict):
     has_more_after: bool
 
 
+def _describe_source(source_json: str) -> ChatSourceJson:
+    source = parse_source(source_json)
+    return {"platform": str(source.platform), "chat_name": source.chat_name, "user_name": source.user_name}
+
+
+_write_usage = compile_writer(
+    USAGE_COLUMNS.columns,
+    ConversationUsageJson.__annotations__,
+    first=len(SESSION_COLUMNS),
+    cost_usd=("cost_nanos", format_dollars),
+)
 _write_conversation = compile_writer(
     (*SESSION_COLUMNS.columns, *USAGE_COLUMNS.columns, *SUMMARY_COLUMNS.columns),
     ConversationJson.__annotations__,
     write_time=format_short_micros,
     display_name=("title auto_title source_json", find_display_name),
-    source=("source_json", lambda source_json: _describe_source(parse_source(source_json))),
+    source=("source_json", _describe_source),
     context_tokens=("last_prompt_tokens", None),
+    usage=("row", _write_usage),
 )
-_FIRST_USAGE_COLUMN = len(SESSION_COLUMNS)
-_write_usage = compile_writer(
-    USAGE_COLUMNS.columns, ConversationUsageJson.__annotations__, cost_usd=("cost_nanos", format_dollars)
-)
-
-
-def _describe_source(source: SessionSource) -> ChatSourceJson:
-    return {"platform": source.platform, "chat_name": source.chat_name, "user_name": source.user_name}
 
 
 def summary_to_json(
@@ -224,13 +227,12 @@ def summary_to_json(
 
     It has the declared keys and no others, in one step from the row: pages of lists are sent as they are.
     """
-    row = summary.get_row()
-    data = _write_conversation(*row, usage=_write_usage(*row[_FIRST_USAGE_COLUMN:]), reachable=False)
+    data: Any = _write_conversation(summary.get_row(), reachable=False)
     if data["platform"] in connected:
         data["reachable"] = summary.has_delivery_address
     if not with_owner:
         data["owner_name"] = None
-    return cast("ConversationJson", data)
+    return data  # type: ignore[no-any-return]
 
 
 def page_to_json(page: TranscriptPage) -> LogPageJson:
