@@ -278,8 +278,8 @@ class _SingleStatementTransaction(PostgresTransaction):
     """Runs one statement without a transaction; raises `_SecondStatementNeeded` at the second."""
 
     def __init__(self, connection: PooledConnection) -> None:
-        super().__init__(connection)
-        execute = self._execute
+        self._cursor = connection.tx._cursor
+        execute = self._cursor.execute
         has_executed = False
 
         def execute_once(sql: LiteralString, params: Sequence[object]) -> object:
