@@ -19,6 +19,7 @@ from palaver.web.http_protocol import (
     Connections,
     HttpProtocol,
     Timeouts,
+    _ResponseTransport,
 )
 
 if TYPE_CHECKING:
@@ -323,3 +324,21 @@ async def test_a_process_without_free_files_neither_spins_nor_stops_serving() ->
             each.close()
         _, log = await process.communicate(b"\n")
     assert len(log.splitlines()) < 100, log.decode()[-2000:]
+
+
+async def test_a_response_is_one_write_and_the_head_of_a_stream_does_not_wait_for_its_first_event() -> None:
+    socket = Mock()
+    transport = _ResponseTransport(socket, asyncio.get_running_loop())
+    for pause, written in ((False, [b"head body"]), (True, [b"head ", b"body"])):
+        transport.is_head_next = True
+        transport.write(b"head ")
+        if pause:
+            await asyncio.sleep(0)
+        transport.write(b"body")
+        await asyncio.sleep(0)
+        assert [call.args[0] for call in socket.write.mock_calls] == written
+        socket.reset_mock()
+    transport.is_head_next = True
+    transport.write(b"head")
+    transport.close()
+    assert [(name, *args) for name, args, _ in socket.mock_calls] == [("write", b"head"), ("close",)]

@@ -167,6 +167,36 @@ def _build_date_headers(second: int) -> list[tuple[bytes, bytes]]:
     return [(b"date", formatdate(second, usegmt=True).encode())]
 
 
+class _ResponseTransport:
+    """Writes the head of a response together with its body, if that follows at once: the client is woken up once."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+        self.is_head_next = False
+
+    def write(self, data: bytes) -> None:
+        if self.is_head_next:
+            self.is_head_next = False
+            self._head = data
+            self._loop.call_soon(self._write_head)
+        else:
+            head, self._head = self._head, b""
+            self._transport.write(head + data)
+
+    def close(self) -> None:
+        self._write_head()
+        self._transport.close()
+
+    def _write_head(self) -> None:
+        if self._head:
+            self.write(b"")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class HttpProtocol(H11Protocol):
     """A connection that ends when its client takes too long."""
 
@@ -187,7 +217,7 @@ class HttpProtocol(H11Protocol):
     # -- events of the connection --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(_ResponseTransport(transport, self.loop))  # type: ignore[arg-type]
         self._registry.add(self, self._address)
         self._enter_phase(Phase.HEADERS)
 
@@ -227,8 +257,12 @@ class HttpProtocol(H11Protocol):
             self._update_phase()
 
     async def _run_app(self, scope: Any, receive: Any, send: Any) -> None:
+        async def send_joined(message: Any) -> None:
+            self.transport.is_head_next = message["type"] == "http.response.start"  # type: ignore[attr-defined]
+            await send(message)
+
         try:
-            await self._inner_app(scope, receive, send)
+            await self._inner_app(scope, receive, send_joined)
         finally:  # uvicorn then closes the connection, if the response is not complete
             self.loop.call_soon(self._update_phase)
 
