@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import httpx2
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI, HTTPException, Request
 
 from palaver.core.wire import TypedDict
 from palaver.web.api_route import ApiRoute, make_router
@@ -51,6 +51,43 @@ async def test_only_the_first_request_for_a_route_builds_it() -> None:
     assert [each.status_code for each in responses] == [404, 200, 422, 405]
     assert responses[1].json() == {"number": 1}
     assert CountedRoute.built == ["/api/one/{number}"]
+
+
+async def get_name(request: Request) -> str:
+    names_read.append(request.headers["name"])
+    return names_read[-1]
+
+
+async def greet(name: Name) -> str:
+    return f"Hello, {name}."
+
+
+async def refuse_eve(name: Name) -> None:
+    if name == "Eve":
+        raise HTTPException(403)
+
+
+names_read: list[str] = []
+Name = Annotated[str, Depends(get_name)]
+
+
+async def answer(name: Name, greeting: Annotated[str, Depends(greet)], number: int) -> list[str | int]:
+    return [name, greeting, number]
+
+
+async def test_a_dependency_runs_once_and_refuses_before_the_parameters_are_checked() -> None:
+    router = make_router("test", "/api")
+    router.get("/greeting/{number}", dependencies=[Depends(refuse_eve)])(answer)
+    app = FastAPI(openapi_url=None)
+    app.routes.extend(router.routes)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://test") as client:
+        ada, eve, bad = [
+            await client.get(f"/api/greeting/{number}", headers={"name": name})
+            for name, number in (("Ada", 1), ("Eve", "x"), ("Bob", "x"))
+        ]
+    assert ada.json() == ["Ada", "Hello, Ada.", 1]
+    assert (eve.status_code, bad.status_code) == (403, 422)
+    assert names_read == ["Ada", "Eve", "Bob"]
 
 
 async def test_the_document_is_generated_once_for_all_that_ask_for_it(web: WebServer) -> None:

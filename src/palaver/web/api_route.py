@@ -7,11 +7,13 @@ too late: a stranger could make the server parse whatever it lets a signed-in pe
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import fields, replace
+from functools import cached_property, wraps
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from fastapi import APIRouter, Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
@@ -25,7 +27,6 @@ from palaver.web.errors import error_responses, make_body_storable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 
-    from fastapi.dependencies.models import Dependant
     from starlette.types import Message, Receive, Scope, Send
 
     from palaver.core.fair_slots import FairSlots
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_HANDLERS: Final = 32  # of one route: clients use few combinations of its parameters
+# The fields of a dependency that needs nothing but the request.
+_OF_THE_REQUEST: Final = {"call", "dependencies", "name", "path", "request_param_name", "use_cache"}
 _HELD_KEY: Final = "palaver.held"  # of the ASGI scope: what a request holds until its response is complete
 
 
@@ -88,7 +91,7 @@ class ApiRoute(APIRoute):
             handler = handlers.get(absent)
             if handler is None:
                 absent = absent if len(handlers) < _MAX_HANDLERS else frozenset()
-                self.dependant = _drop_queries(called, absent)
+                self.dependant = _join_dependencies(_drop_queries(called, absent))
                 handlers[absent] = handler = super(ApiRoute, self).get_route_handler()
                 self.dependant = described
             return await handler(request)
@@ -167,6 +170,49 @@ def _drop_queries(dependant: Dependant, names: Collection[str]) -> Dependant:
     params = [param for param in dependant.query_params if param.alias not in names]
     dependencies = [_drop_queries(each, names) for each in dependant.dependencies]
     return replace(dependant, query_params=params, dependencies=dependencies)
+
+
+def _join_dependencies(dependant: Dependant) -> Dependant:
+    """Return a route with one dependency instead of all those that need nothing but the request.
+
+    For each of them, FastAPI would look for values in the path, the query, the headers and the cookies.
+    """
+    joined = [each for each in dependant.dependencies if _needs_only_request(each)]
+    endpoint = dependant.call
+    if not joined or endpoint is None or not iscoroutinefunction(endpoint):
+        return dependant
+
+    async def run_joined(request: Request) -> dict[str, Any]:
+        results: dict[object, Any] = {}
+        return {each.name or "": await _run_dependency(each, request, results) for each in joined}
+
+    @wraps(endpoint)
+    async def call_endpoint(joined_values: dict[str, Any], **values: Any) -> Any:
+        joined_values.pop("", None)  # of those that only check something
+        return await endpoint(**joined_values, **values)
+
+    others = [each for each in dependant.dependencies if each not in joined]
+    first = Dependant(call=run_joined, name="joined_values", request_param_name="request", path=dependant.path)
+    return replace(dependant, call=call_endpoint, dependencies=[first, *others])
+
+
+def _needs_only_request(dependant: Dependant) -> bool:
+    needed = {each.name for each in fields(dependant) if getattr(dependant, each.name)}
+    is_async = any(map(iscoroutinefunction, (dependant.call, getattr(dependant.call, "__call__", None))))  # noqa: B004
+    return is_async and needed <= _OF_THE_REQUEST and all(map(_needs_only_request, dependant.dependencies))
+
+
+async def _run_dependency(dependant: Dependant, request: Request, results: dict[Any, Any]) -> Any:
+    """Run a dependency that needs nothing but the request, once."""
+    call: Any = dependant.call
+    if call not in results:
+        values: dict[Any, Any] = {
+            each.name: await _run_dependency(each, request, results) for each in dependant.dependencies
+        }
+        if dependant.request_param_name is not None:
+            values[dependant.request_param_name] = request
+        results[call] = await call(**values)
+    return results[call]
 
 
 async def read_body(request: Request) -> bytes:
