@@ -14,6 +14,7 @@ import re
 import secrets
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from palaver.core.dataclass import dataclass
@@ -374,6 +375,7 @@ ATTEMPTS_PER_DEVICE: Final = RateLimit(10, timedelta(minutes=1))
 CHALLENGES_PER_ADDRESS: Final = RateLimit(60, timedelta(seconds=5))
 
 
+@lru_cache(maxsize=16)  # the guard asks for the same ones with each request
 def parse_ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Parse an IP address, also in brackets, with a zone, or IPv4 written as IPv6; None if it is not an address."""
     try:

@@ -21,6 +21,7 @@ from palaver.core.tasks import wait_for_event
 from palaver.core.texts import say
 from palaver.people.model import KNOWN_DEVICE_LIFETIME, SIGN_IN_LIFETIME, Role, Scope, SignedInPerson
 from palaver.sessions.view import AsyncSessionView
+from palaver.web.guard import DEFAULT_PORTS, HostName
 from palaver.web.state import WebState
 
 if TYPE_CHECKING:
@@ -201,9 +202,10 @@ def get_cookie_name(request: Request, state: WebState) -> str:
     name contains the port: browsers share cookies between all ports of a host, so two servers on one machine would
     otherwise sign each other's users out.
     """
-    if request.url.scheme == "https":
+    if request.scope["scheme"] == "https":
         return "__Secure-palaver" if state.base_path else "__Host-palaver"
-    return f"palaver-{request.url.port or 80}"
+    host = HostName.parse(request.headers.get("host", ""))
+    return f"palaver-{(host and host.port) or DEFAULT_PORTS['http']}"
 
 
 def get_device_cookie_name(request: Request, state: WebState) -> str:

@@ -15,7 +15,7 @@ import ipaddress
 import re
 import sys
 from dataclasses import field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -79,6 +79,7 @@ class HostName:
     port: int | None
 
     @classmethod
+    @lru_cache(maxsize=16)  # nearly all requests name the same few
     def parse(cls, text: str) -> HostName | None:
         """Parse a Host header; None if it is not a valid host."""
         name, port = text.strip().lower(), ""
