@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import Match, compile_path, get_name
+from starlette.routing import BaseRoute, Match, compile_path, get_name
 
 from palaver.web.auth import authenticate, drop_descriptions, needs_caller
 from palaver.web.body_limit import MAX_BODY_BYTES, check_json_values, is_large_request, set_body_limit
@@ -122,6 +122,28 @@ class ApiRoute(APIRoute):
                 return await handle_body(request)
 
         return handle_authenticated if needs_caller(described) else handle_body
+
+
+class RouteGroup(BaseRoute):
+    """The routes of one router: nearly all requests pass over them at once."""
+
+    def __init__(self, router: APIRouter) -> None:
+        self.routes = router.routes
+        self._prefix = router.prefix
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        found: tuple[Match, Scope] = (Match.NONE, {})
+        if self._prefix in scope["path"]:
+            for route in self.routes:
+                match, child_scope = route.matches(scope)
+                if match is Match.FULL:
+                    return match, child_scope
+                if match is Match.PARTIAL and found[0] is Match.NONE:  # of another method
+                    found = (match, child_scope)
+        return found
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await scope["route"].handle(scope, receive, send)
 
 
 def hold_until_sent(request: Request, manager: AbstractContextManager[T]) -> T:

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from palaver import __version__
 from palaver.web import openai
+from palaver.web.api_route import RouteGroup
 from palaver.web.errors import install_errors
 from palaver.web.guard import install_guard
 from palaver.web.http_protocol import ConnectionLimits
@@ -73,7 +74,7 @@ def create_app(state: WebState, page_folder: Path = PAGE_FOLDER) -> FastAPI:
     app.state.open_requests = OpenRequests(RequestLimits.from_connections(ConnectionLimits.from_open_files().total))
     install_errors(app)
     for module in _MODULES_WITH_ROUTES:
-        app.routes.extend(module.router.routes)
+        app.routes.append(RouteGroup(module.router))
     install_openapi(app, state.base_path)
     install_page(app, page_folder)
     install_metrics(app, state)

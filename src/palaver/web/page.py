@@ -18,6 +18,7 @@ import re
 from base64 import b64encode
 from functools import lru_cache
 from hashlib import sha256
+from itertools import chain
 from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +26,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from palaver.web.api_route import ApiRoute
+from palaver.web.api_route import ApiRoute, RouteGroup
 
 if TYPE_CHECKING:
     import os
@@ -136,7 +137,8 @@ def install_openapi(app: FastAPI, base_path: str) -> None:
     body: bytes | None = None
 
     def generate_document() -> dict[str, Any]:
-        routes = [each.describe() for each in app.routes if isinstance(each, ApiRoute)]
+        groups = (group.routes for group in app.routes if isinstance(group, RouteGroup))
+        routes = [each.describe() for each in chain.from_iterable(groups) if isinstance(each, ApiRoute)]
         servers = [{"url": base_path}] if base_path else None
         return _correct_schema(
             get_openapi(title=app.title, version=app.version, summary=app.summary, routes=routes, servers=servers)
