@@ -75,6 +75,7 @@ class Feed:
         self._catch_up_loop = PollLoop(
             self._catch_up, "palaver-feed-catch-up", log=log, failure_event="feed_catch_up_failed"
         )
+        self._notice_count = 0  # changes with everything that followers are woken for
         self._last_commit_at = 0.0  # event loop time; of a commit that may concern any session
         self._watch: Watch | None = None
 
@@ -161,26 +162,34 @@ class Feed:
             check_can_view_all(principal)
         person_id = None if everything else principal.person_id
 
-        def find_place(tx: Transaction) -> tuple[int, int, int]:
-            ends = sessions.get_visible_ends(tx, session_id, person_id)
-            seq = ends.seq if after is None else after
-            return ends.session_no, seq, turns.find_last_ended(tx, ends.session_no, seq)
+        started_at, notice_count = asyncio.get_running_loop().time(), self._notice_count
 
-        session_no, seq, turn_no = await self._store.engine.arun(Read(find_place, is_quick=True))
-        follower = Follower(session_no, seq, turn_no, recent_deliveries)
+        def start(tx: Transaction) -> tuple[Follower, list[FeedItem], bool]:
+            ends = sessions.get_visible_ends(tx, session_id, person_id)
+            session_no, seq = ends.session_no, ends.seq if after is None else after
+            turn_no = turns.find_last_ended(tx, session_no, seq)
+            new = Follower(session_no, seq, turn_no, recent_deliveries, read_at=started_at)
+            return new, *new.read_store(tx, ends, self._live_runs.get(session_no))
+
+        follower, items, has_more = await self._store.engine.arun(Read(start, is_quick=True))
+        session_no = follower.session_no
+        follower.should_read = has_more or self._notice_count != notice_count  # a change that it was not woken for
 
         def read_store(tx: Transaction) -> tuple[list[FeedItem], bool]:
-            return follower.read_store(tx, session_id, person_id, self._live_runs.get(session_no))
+            ends = sessions.get_visible_ends(tx, session_id, person_id)
+            return follower.read_store(tx, ends, self._live_runs.get(session_no))
 
         self._followers.setdefault(session_no, set()).add(follower)
         try:
             while not follower.is_closed:
                 if follower.should_read:
                     follower.start_read()
-                    items, has_more = await self._store.engine.arun(Read(read_store, is_quick=True))
+                    more_items, has_more = await self._store.engine.arun(Read(read_store, is_quick=True))
+                    items += more_items
                     follower.should_read |= has_more
-                    for item in items:
-                        yield item
+                for item in items:
+                    yield item
+                items = []
                 pause_seconds = 0.0
                 for item in follower.read_live(self._live_runs.get(session_no)):
                     yield item
@@ -202,6 +211,7 @@ class Feed:
             if self._change_marks is None or WORK_CHANGE in session_numbers:  # PostgreSQL does not tell which is which
                 self._notify_work_listeners()
         if not session_numbers:
+            self._notice_count += 1
             self._last_commit_at = asyncio.get_running_loop().time()
             self._catch_up_loop.wake()
 
@@ -254,6 +264,7 @@ class Feed:
 
         After a change of access all followers read the store, which tells them whether they may go on.
         """
+        self._notice_count += 1
         has_access_change = changed is None or ACCESS_CHANGE in changed
         if has_access_change:
             self.access_changes.notify()

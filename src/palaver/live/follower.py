@@ -50,7 +50,9 @@ _MAX_SESSIONS_PER_STATEMENT = 100
 class Follower:
     """Reads what is new in one conversation since the last read: of the log, the turns, the drafts, the deliveries."""
 
-    def __init__(self, session_no: int, after: int, turn_no: int, recent_deliveries: int) -> None:
+    def __init__(
+        self, session_no: int, after: int, turn_no: int, recent_deliveries: int, *, read_at: float = 0.0
+    ) -> None:
         self.session_no = session_no
         self.should_read = True  # the store may hold something that the follower has not read
         self.is_closed = False
@@ -63,7 +65,7 @@ class Follower:
         self._draft_reader = _DraftReader()
         self._wake_event = asyncio.Event()
         self._is_paused = False
-        self._read_at = 0.0  # event loop time of the last read
+        self._read_at = read_at  # event loop time of the last read
 
     def start_read(self) -> None:
         """Read the store now: a change from here on causes another read."""
@@ -98,10 +100,9 @@ class Follower:
         self._wake_event.clear()
 
     def read_store(
-        self, tx: Transaction, session_id: str, person_id: PersonId | None, live: LiveRun | None
+        self, tx: Transaction, ends: SessionEnds, live: LiveRun | None
     ) -> tuple[list[FeedItem], bool]:
         """Read what was stored since the last read, as one consistent state; also return whether there is more."""
-        ends = sessions.get_visible_ends(tx, session_id, person_id)
         items: list[FeedItem] = []
         if ends.seq > self._after:
             new_events = events.list_events(tx, ends.session_no, after=self._after, limit=PAGE_SIZE)
