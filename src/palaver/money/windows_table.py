@@ -52,13 +52,13 @@ def load_call_subjects(
     tx: Transaction, session_no: int, person_id: str | None, job_run_id: str | None, *, lock: str = ""
 ) -> CallSubjects:
     """Return whose budgets a call in a session counts in; a person who was linked to another counts as that one."""
-    person = job = None
-    if person_id is not None:
-        person = tx.fetch_one(f"SELECT COALESCE(merged_into, id) FROM person WHERE id = $1 {lock}", person_id)
-    if job_run_id is not None:
-        job = tx.fetch_one("SELECT j.id FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.id = $1", job_run_id)
-    session = tx.fetch_one("SELECT profile FROM session WHERE no = $1", session_no)
-    return CallSubjects(*(next(iter(row), None) for row in (person or (), job or (), session or ())))
+    if lock and person_id is not None:
+        tx.fetch_one(f"SELECT 1 FROM person WHERE id = $1 {lock}", person_id)
+    sql = """SELECT (SELECT COALESCE(merged_into, id) FROM person WHERE id = $1),
+        (SELECT j.id FROM job_run r JOIN job j ON j.no = r.job_no WHERE r.id = $2),
+        (SELECT profile FROM session WHERE no = $3)"""
+    row = tx.fetch_one(sql, person_id, job_run_id, session_no)
+    return CallSubjects(*(row or (None, None, None)))
 
 
 def lock_windows(tx: Transaction, ids: Iterable[WindowId]) -> dict[WindowId, WindowTotals]:
