@@ -63,10 +63,12 @@ async def run_path_turn(gateway: Gateway, person: int, number: int) -> tuple[flo
     principal = (await gateway.store.aio.get_or_create_person(source)).principal
     start = time.perf_counter()
     receipt = await gateway.inbox.accept(Inbound(source=source, content=make_text(number), message_id=str(number)))
-    first = None
-    async with aclosing(gateway.feed.follow(principal, receipt.session_id or "", after=receipt.seq)) as feed:
+    first, seq = None, receipt.seq or 0
+    # From before the message: a turn that has already ended is sent only with the message that it answers.
+    async with aclosing(gateway.feed.follow(principal, receipt.session_id or "", after=seq - 1)) as feed:
         async for item in feed:
-            if first is None and (isinstance(item, DraftGrew) or isinstance(item, EventAppended)):
+            is_answer = isinstance(item, DraftGrew) or (isinstance(item, EventAppended) and item.event.seq > seq)
+            if first is None and is_answer:
                 first = time.perf_counter() - start
             if isinstance(item, TurnChanged) and item.turn.id == receipt.turn_id and item.turn.state.has_ended:
                 break
