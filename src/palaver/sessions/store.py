@@ -258,7 +258,7 @@ class StoreOperations(SessionOperations[R]):
                 raise InvalidInput("source: user_id is missing, so it does not identify a person.")
             return row.person
 
-        return Write(run, read_first=find)
+        return Write(run, read_first=find, is_quick=True)
 
     @operation
     def get_owner(self) -> Work[Person]:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from palaver.sessions.turn_leases import TurnLease
     from palaver.turns.tools import Toolbox
 
+MAX_QUICK_EVENTS = 50  # in the log of a conversation that is read on the event loop
 
 DEFAULT_INSTRUCTIONS = (
     "You are a helpful assistant. People talk to you through Palaver, from chat apps, a terminal and a web page."
@@ -139,9 +140,11 @@ class RequestBuilder:
         NothingToDo when the message was undone in the meantime.
         """
         engine, files = self.dependencies.store.engine, self.dependencies.files
-        request, last_prompt_tokens, notices, chosen_ids = await engine.arun(
-            Read(lambda tx: self._read_request(tx, input_seq, agent_tools, answer_so_far))
+        read = Read(
+            lambda tx: self._read_request(tx, input_seq, agent_tools, answer_so_far),
+            is_quick=input_seq <= MAX_QUICK_EVENTS,
         )
+        request, last_prompt_tokens, notices, chosen_ids = await engine.arun(read)
         if chosen_ids is not None:
             now = to_micros(self.dependencies.store.clock.now())
             await engine.arun(Write(lambda tx: memory_blocks.store(tx, self.lease.session_no, chosen_ids, now)))
