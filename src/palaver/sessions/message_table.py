@@ -177,13 +177,13 @@ def find_facts(body: str | None) -> dict[str, Any]:
 
 
 def _parse_kind(text: str) -> EventKind:
-    try:
-        kind = EventKind(text)
-    except ValueError:
-        raise UnreadableRow("unknown_kind") from None
-    if kind is EventKind.UNREADABLE:
+    kind = _STORED_KINDS.get(text)
+    if kind is None:
         raise UnreadableRow("unknown_kind")
     return kind
+
+
+_STORED_KINDS = {str(kind): kind for kind in EventKind if kind is not EventKind.UNREADABLE}
 
 
 def _parse_finite(text: str) -> float:

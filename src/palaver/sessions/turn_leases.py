@@ -87,18 +87,20 @@ class WorkSummary:
 
 # Not due yet. A turn that was created in the future was created before the clock was set back; it waits no longer.
 _IS_WAITING = "due_at > $1 AND created_at <= $1"
+_IS_STOPPED = "state = 'running' AND stop_request IS NOT NULL"
 
 
 def find_work(tx: Transaction, owner: str | None, now: int) -> WorkSummary:
     """Find out what there is to claim, and to stop for `owner`, if there is a worker that runs something."""
     sql = f"""SELECT
         (SELECT 1 FROM turn WHERE state = 'queued' AND NOT ({_IS_WAITING}) ORDER BY queue_round, no LIMIT 1),
-        (SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_IS_WAITING} ORDER BY due_at LIMIT 1)"""
-    row = tx.fetch_one(sql, now)
+        (SELECT due_at FROM turn WHERE state = 'queued' AND due_at > 0 AND {_IS_WAITING} ORDER BY due_at LIMIT 1),
+        (SELECT 1 FROM turn WHERE {_IS_STOPPED} AND lease_owner = $2 LIMIT 1)"""
+    row = tx.fetch_one(sql, now, owner)
     assert row is not None  # noqa: S101
-    first, next_due_at = row
-    sql = "SELECT id, stop_request FROM turn WHERE state = 'running' AND lease_owner = $1 AND stop_request IS NOT NULL"
-    stop_rows = tx.fetch_all(sql, owner) if owner is not None else []
+    first, next_due_at, has_stop_request = row
+    sql = f"SELECT id, stop_request FROM turn WHERE {_IS_STOPPED} AND lease_owner = $1"
+    stop_rows = tx.fetch_all(sql, owner) if has_stop_request else []
     return WorkSummary(
         has_queued=first is not None,
         next_due_at=next_due_at,

@@ -281,7 +281,7 @@ class AnswerRecorder:
     def record(self, event: AgentEvent) -> None:
         match event:
             case TextDelta(text):
-                self.draft.add_text(PieceKind.TEXT, text)
+                self._live.draft.add_text(PieceKind.TEXT, text)
             case ReasoningDelta(text):
                 self.draft.add_text(PieceKind.REASONING, text)
             case ToolCall(call_id, name, arguments):

@@ -258,7 +258,7 @@ class Run:
         async with contextlib.aclosing(self._dependencies.agent.run(request)) as agent_events:  # type: ignore[type-var]
             async for event in agent_events:
                 self._record(event)
-                if event == CUT_OFF_NOTICE:
+                if isinstance(event, Notice) and event == CUT_OFF_NOTICE:
                     self._report_cut_off()
                 if isinstance(event, ToolCall) and is_job_run(self.lease):
                     await self._check_granted(event, request.tools)
