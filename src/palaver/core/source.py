@@ -17,12 +17,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY  # noqa: TC003  (read at run time)
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Self
 
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidSource
 from palaver.core.text import encode_json
 
+MAX_CACHED_SOURCES = 1000  # whose JSON is known: the people who write write again
 _PLATFORM_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
@@ -234,10 +236,12 @@ PLATFORMS_WITH_SENDER_IDS = PLATFORMS_WITHOUT_DELIVERY | {Platform.WEBHOOK}
 PLATFORMS_WITHOUT_CHATS = PLATFORMS_WITHOUT_DELIVERY | {Platform.CRON}  # nothing can be sent to a run of a job, either
 
 
+@lru_cache(MAX_CACHED_SOURCES)
 def encode_source(source: SessionSource) -> str:
     return encode_json(source.to_dict())
 
 
+@lru_cache(MAX_CACHED_SOURCES)
 def decode_source(text: str) -> SessionSource:
     return SessionSource.from_dict(json.loads(text))
 

@@ -242,7 +242,8 @@ class MessageQueue:
     def _find_answer_address(self, tx: Transaction, inbound: Inbound, row: SessionRow | None) -> str | None:
         """Return the chat that the answer is sent to: the sender's or, on request, the one the session comes from."""
         if inbound.reply_to is ReplyTo.SESSION:
-            return None if inbound.answer_address is None else str(inbound.answer_address)
+            address = inbound.answer_address
+            return None if address is None else str(address)
         origin = find_delivery_address(row.session.origin) if row and lanes.belongs_to_its_lane(tx, row.no) else None
         if row is None or origin is None:
             raise ChatNotReachable(_NO_ORIGIN, session_id=inbound.session_id)

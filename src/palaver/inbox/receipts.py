@@ -78,8 +78,9 @@ def record_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int
     if receipt.outcome is Outcome.REJECTED and inbound.can_be_repeated:
         return find_duplicate(tx, inbound) or receipt
     save_receipt(tx, inbound, receipt, now)
-    if inbound.answer_address is not None:
-        address = str(inbound.answer_address)
+    answer_address = inbound.answer_address
+    if answer_address is not None:
+        address = str(answer_address)
         deliveries.mark_target_alive(tx, address)
         if receipt.reply:
             send_notice_to_address(

@@ -39,10 +39,11 @@ class SessionSettings:
 
 
 _SETTINGS = Columns(SessionSettings, types={BusyPolicy}, model="chosen_model")
+_SELECT = f"SELECT {_SETTINGS.format_select()} FROM session WHERE no = $1"
 
 
 def load(tx: Transaction, session_no: int) -> SessionSettings:
-    row = tx.fetch_one(f"SELECT {_SETTINGS.format_select()} FROM session WHERE no = $1", session_no)
+    row = tx.fetch_one(_SELECT, session_no)
     if row is None:
         raise SessionNotFound
     return _SETTINGS.decode(row)

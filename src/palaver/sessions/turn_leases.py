@@ -173,13 +173,14 @@ _LEASE = Columns(
     person_role="(SELECT COALESCE(m.role, p.role) FROM person p LEFT JOIN person m ON m.id = p.merged_into"
     " WHERE p.id = turn.person_id)",
 )
+_LEASE_COLUMNS = _LEASE.format_select()
 
 
 def _claim(tx: Transaction, turn_no: int, request: ClaimRequest, now: int) -> TurnLease | None:
     """Claim a turn; None if it is just being canceled, given to a run or deleted, which needs no claim lock."""
     sql = f"""UPDATE turn SET state = 'running', attempt = attempt + 1, lease_owner = $2, lease_until = $3,
         started_at = $4 WHERE no = (SELECT no FROM turn WHERE no = $1 AND state = 'queued' {tx.skip_locked})
-        RETURNING {_LEASE.format_select()}"""
+        RETURNING {_LEASE_COLUMNS}"""
     row = tx.fetch_one(sql, turn_no, request.owner, request.lease_until, now)
     return _LEASE.decode(row) if row else None
 
@@ -198,7 +199,7 @@ def claim_if_next(tx: Transaction, turn_id: TurnId, request: ClaimRequest, now: 
         AND no = (SELECT q.no FROM turn q WHERE q.state = 'queued' AND NOT ({_IS_WAITING})
             AND NOT EXISTS (SELECT 1 FROM turn r WHERE r.session_no = q.session_no AND r.state = 'running')
             ORDER BY q.queue_round, q.no LIMIT 1)
-        RETURNING {_LEASE.format_select()}"""
+        RETURNING {_LEASE_COLUMNS}"""
     limits = request.max_running, request.max_running_per_person
     row = tx.fetch_one(sql, now, request.owner, request.lease_until, turn_id, *limits)
     return _LEASE.decode(row) if row else None

@@ -116,7 +116,7 @@ class SqliteTransaction:
         return self.connection.changes()
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        self.connection.executemany(_to_sqlite(sql), rows)
+        self.connection.executemany(_sqlite_statements.get(sql) or _to_sqlite(sql), rows)
 
     def lock_name(self, name: str) -> None:
         """Do nothing: there is only one writer."""

@@ -1,0 +1,92 @@
+"""What an answered message costs on SQLite: two commits with few statements, and no read on another thread."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from palaver.agent.base import TextDelta, UsageReport
+from palaver.core.engines import sqlite
+from palaver.core.engines.sqlite import SqliteEngine
+from palaver.core.source import Platform
+from palaver.sessions.usage import TurnUsage
+from palaver.testing import ScriptedAgent
+from support.gateway import ask
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    import pytest
+
+    from palaver.agent.base import AgentEvent, AgentRequest
+    from support.gateway import MakeSource, StartGateway
+
+_TARGET = re.compile(r"(SELECT|INSERT INTO|UPDATE|DELETE FROM)(?:.*?\bFROM)?\s+(\w+)", re.DOTALL)
+
+ACCEPT = [
+    "SELECT person",
+    "SELECT inbound_message",
+    "SELECT turn",
+    "SELECT session",
+    "UPDATE session",
+    "INSERT INTO event",
+    "INSERT INTO turn",
+    "INSERT INTO inbound_message",
+    "SELECT dead_target",
+    "UPDATE turn",
+]
+END = [
+    "UPDATE turn",
+    "SELECT session",
+    "INSERT INTO usage",
+    "UPDATE session",
+    "INSERT INTO event",
+    "INSERT INTO delivery",
+]
+
+
+async def _answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+    del request
+    yield TextDelta("hi")
+    yield UsageReport(TurnUsage(model="m", input_tokens=10, output_tokens=5))
+
+
+def describe(statement: str) -> str:
+    target = _TARGET.match(statement.strip())
+    return statement if target is None else f"{target[1]} {target[2]}"
+
+
+async def test_an_answered_message_takes_two_commits_and_few_statements(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = await start_gateway(ScriptedAgent(_answer), open_platforms=frozenset({Platform.TELEGRAM}))
+    await ask(gateway, dm(), "hello", message_id="1")
+    engine = gateway.store.engine
+    assert isinstance(engine, SqliteEngine)
+    found: list[str] = []
+
+    def note(_cursor: object, sql: str, _params: object) -> bool:
+        found.append(describe(sql))
+        return True
+
+    thread_reads: list[object] = []
+    run_on_thread = sqlite.run_on_thread
+
+    async def note_thread(threads: Any, run: Any, *arguments: Any) -> Any:
+        if "_read_request" in arguments[0].__code__.co_names:
+            thread_reads.append(arguments[0])
+        return await run_on_thread(threads, run, *arguments)
+
+    monkeypatch.setattr(sqlite, "run_on_thread", note_thread)
+    db = engine._writer_connection.db
+    db.exec_trace = note
+    try:
+        await ask(gateway, dm(), "and again", message_id="2")
+    finally:
+        db.exec_trace = None
+    transactions = " ".join(found).replace("PRAGMA data_version ", "").split("BEGIN IMMEDIATE ")
+    assert [each.strip() for each in transactions if each] == [
+        " ".join([*ACCEPT, "COMMIT"]),
+        " ".join([*END, "COMMIT"]),
+    ]
+    assert not thread_reads
