@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import TextDelta, UsageReport
-from palaver.core.engines import sqlite
+from palaver.core.engines.base import run_on_thread
 from palaver.core.engines.sqlite import SqliteEngine
 from palaver.core.source import Platform
 from palaver.sessions.usage import TurnUsage
@@ -70,14 +70,13 @@ async def test_an_answered_message_takes_two_commits_and_few_statements(
         return True
 
     thread_reads: list[object] = []
-    run_on_thread = sqlite.run_on_thread
 
     async def note_thread(threads: Any, run: Any, *arguments: Any) -> Any:
         if "_read_request" in arguments[0].__code__.co_names:
             thread_reads.append(arguments[0])
         return await run_on_thread(threads, run, *arguments)
 
-    monkeypatch.setattr(sqlite, "run_on_thread", note_thread)
+    monkeypatch.setattr("palaver.core.engines.sqlite.run_on_thread", note_thread)
     db = engine._writer_connection.db
     db.exec_trace = note
     try:

@@ -99,9 +99,7 @@ class Follower:
             await self._wake_event.wait()
         self._wake_event.clear()
 
-    def read_store(
-        self, tx: Transaction, ends: SessionEnds, live: LiveRun | None
-    ) -> tuple[list[FeedItem], bool]:
+    def read_store(self, tx: Transaction, ends: SessionEnds, live: LiveRun | None) -> tuple[list[FeedItem], bool]:
         """Read what was stored since the last read, as one consistent state; also return whether there is more."""
         items: list[FeedItem] = []
         if ends.seq > self._after:
