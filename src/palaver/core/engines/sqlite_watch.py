@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from dataclasses import KW_ONLY  # noqa: TC003  (read at run time)
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
@@ -108,10 +108,15 @@ class ChangeMarks:
 
 def record_changed_sessions(db: apsw.Connection, changed: set[int]) -> None:
     """Let a connection add what its statements change to `changed`, from now on."""
-    db.create_scalar_function("palaver_record_change", changed.add, 1)  # type: ignore[arg-type]  # of integers
+
+    def record(*numbers: Any) -> None:
+        changed.update(numbers)
+
+    db.create_scalar_function("palaver_record_change", record)
     for number, (change, values) in enumerate(_CHANGES.items()):
-        calls = ", ".join(f"palaver_record_change({value})" for value in values)
-        db.execute(f"CREATE TEMP TRIGGER IF NOT EXISTS change_{number} AFTER {change} BEGIN SELECT {calls}; END")
+        # One call for each row: every call takes the lock of the interpreter, for which the event loop waits.
+        call = f"palaver_record_change({', '.join(values)})"
+        db.execute(f"CREATE TEMP TRIGGER IF NOT EXISTS change_{number} AFTER {change} BEGIN SELECT {call}; END")
 
 
 def find_changed_sessions(tx: Transaction, marks: ChangeMarks | None) -> tuple[ChangeMarks, frozenset[int]]:
