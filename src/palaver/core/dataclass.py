@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import MISSING, FrozenInstanceError, fields
 from reprlib import recursive_repr
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
@@ -104,7 +105,12 @@ def _compile_init(cls: Any, *, frozen: bool) -> Any:
         if field.init:
             (keyword if field.kw_only else positional).append(parameter)
         if field.init or parameter != name:
-            lines.append(f"__set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+            slot = cls.__dict__.get(name)
+            if frozen and isinstance(slot, MemberDescriptorType):
+                names[f"__set_{name}"] = slot.__set__
+                lines.append(f"__set_{name}(self, {value})")
+            else:
+                lines.append(f"__set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     parameters = ", ".join([*positional, *(["*"] if keyword else []), *keyword])
