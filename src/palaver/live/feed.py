@@ -75,7 +75,7 @@ class Feed:
         self._catch_up_loop = PollLoop(
             self._catch_up, "palaver-feed-catch-up", log=log, failure_event="feed_catch_up_failed"
         )
-        self._notice_count = 0  # changes with everything that followers are woken for
+        self._wake_count = 0  # changes with everything that followers are woken for
         self._last_commit_at = 0.0  # event loop time; of a commit that may concern any session
         self._watch: Watch | None = None
 
@@ -162,7 +162,7 @@ class Feed:
             check_can_view_all(principal)
         person_id = None if everything else principal.person_id
 
-        started_at, notice_count = asyncio.get_running_loop().time(), self._notice_count
+        started_at, wake_count = asyncio.get_running_loop().time(), self._wake_count
 
         def start(tx: Transaction) -> tuple[Follower, list[FeedItem], bool]:
             ends = sessions.get_visible_ends(tx, session_id, person_id)
@@ -173,7 +173,7 @@ class Feed:
 
         follower, items, has_more = await self._store.engine.arun(Read(start, is_quick=True))
         session_no = follower.session_no
-        follower.should_read = has_more or self._notice_count != notice_count  # a change that it was not woken for
+        follower.should_read = has_more or self._wake_count != wake_count  # a change that it was not woken for
 
         def read_store(tx: Transaction) -> tuple[list[FeedItem], bool]:
             ends = sessions.get_visible_ends(tx, session_id, person_id)
@@ -211,7 +211,7 @@ class Feed:
             if self._change_marks is None or WORK_CHANGE in session_numbers:  # PostgreSQL does not tell which is which
                 self._notify_work_listeners()
         if not session_numbers:
-            self._notice_count += 1
+            self._wake_count += 1
             self._last_commit_at = asyncio.get_running_loop().time()
             self._catch_up_loop.wake()
 
@@ -264,7 +264,7 @@ class Feed:
 
         After a change of access all followers read the store, which tells them whether they may go on.
         """
-        self._notice_count += 1
+        self._wake_count += 1
         has_access_change = changed is None or ACCESS_CHANGE in changed
         if has_access_change:
             self.access_changes.notify()
