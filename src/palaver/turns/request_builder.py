@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from palaver.sessions.turn_leases import TurnLease
     from palaver.turns.tools import Toolbox
 
-MAX_QUICK_EVENTS = 50  # in the log of a conversation that is read on the event loop
+# Events in the log of a conversation that is read on the event loop: handing a read of so few to a thread costs more.
+MAX_QUICK_EVENTS = 50
 
 DEFAULT_INSTRUCTIONS = (
     "You are a helpful assistant. People talk to you through Palaver, from chat apps, a terminal and a web page."
