@@ -11,6 +11,7 @@ from palaver.core.engines.sqlite import SqliteEngine
 from palaver.core.source import Platform
 from palaver.sessions.usage import TurnUsage
 from palaver.testing import ScriptedAgent
+from palaver.turns.request_builder import MAX_QUICK_BYTES, MAX_QUICK_EVENTS
 from support.gateway import ask
 
 if TYPE_CHECKING:
@@ -56,6 +57,19 @@ def describe(statement: str) -> str:
     return statement if target is None else f"{target[1]} {target[2]}"
 
 
+def list_thread_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return the list of the requests that are read on another thread from now on."""
+    found: list[object] = []
+
+    async def note_thread(threads: Any, run: Any, *arguments: Any) -> Any:
+        if "_read_request" in arguments[0].__code__.co_names:
+            found.append(arguments[0])
+        return await run_on_thread(threads, run, *arguments)
+
+    monkeypatch.setattr("palaver.core.engines.sqlite.run_on_thread", note_thread)
+    return found
+
+
 async def test_an_answered_message_takes_two_commits_and_few_statements(
     start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,14 +83,7 @@ async def test_an_answered_message_takes_two_commits_and_few_statements(
         found.append(describe(sql))
         return True
 
-    thread_reads: list[object] = []
-
-    async def note_thread(threads: Any, run: Any, *arguments: Any) -> Any:
-        if "_read_request" in arguments[0].__code__.co_names:
-            thread_reads.append(arguments[0])
-        return await run_on_thread(threads, run, *arguments)
-
-    monkeypatch.setattr("palaver.core.engines.sqlite.run_on_thread", note_thread)
+    thread_reads = list_thread_reads(monkeypatch)
     db = engine._writer_connection.db
     db.exec_trace = note
     try:
@@ -89,3 +96,25 @@ async def test_an_answered_message_takes_two_commits_and_few_statements(
         " ".join([*END, "COMMIT"]),
     ]
     assert not thread_reads
+
+
+async def test_a_conversation_with_much_text_is_read_on_another_thread(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = await start_gateway(ScriptedAgent(_answer), open_platforms=frozenset({Platform.TELEGRAM}))
+    thread_reads = list_thread_reads(monkeypatch)
+    await ask(gateway, dm(), "hello", message_id="1")
+    assert not thread_reads
+    await ask(gateway, dm(), "x" * MAX_QUICK_BYTES, message_id="2")
+    assert len(thread_reads) == 1
+
+
+async def test_a_long_conversation_is_read_on_another_thread(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = await start_gateway(ScriptedAgent(_answer), open_platforms=frozenset({Platform.TELEGRAM}))
+    thread_reads = list_thread_reads(monkeypatch)
+    for number in range(MAX_QUICK_EVENTS):
+        gateway.store.record_user_message(dm(), str(number))
+    await ask(gateway, dm(), "hello", message_id="1")
+    assert len(thread_reads) == 1

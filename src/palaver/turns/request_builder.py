@@ -52,8 +52,9 @@ if TYPE_CHECKING:
     from palaver.sessions.turn_leases import TurnLease
     from palaver.turns.tools import Toolbox
 
-# Events in the log of a conversation that is read on the event loop: handing a read of so few to a thread costs more.
+# Of the log of a conversation that is read on the event loop: handing a read of so little to a thread costs more.
 MAX_QUICK_EVENTS = 50
+MAX_QUICK_BYTES = 32_768
 
 DEFAULT_INSTRUCTIONS = (
     "You are a helpful assistant. People talk to you through Palaver, from chat apps, a terminal and a web page."
@@ -143,7 +144,7 @@ class RequestBuilder:
         engine, files = self.dependencies.store.engine, self.dependencies.files
         read = Read(
             lambda tx: self._read_request(tx, input_seq, agent_tools, answer_so_far),
-            is_quick=input_seq <= MAX_QUICK_EVENTS,
+            is_quick_if=lambda tx: events.is_small(tx, self.lease.session_no, MAX_QUICK_EVENTS, MAX_QUICK_BYTES),
         )
         request, last_prompt_tokens, notices, chosen_ids = await engine.arun(read)
         if chosen_ids is not None:

@@ -93,9 +93,10 @@ class Read(Generic[T]):
     """A unit of work that sees one consistent state of the database and changes nothing."""
 
     run: Callable[[Transaction], T]
-    # Set it if the work reads just a few rows by index, at most some tens. An engine inside this process (SQLite) then
-    # reads them on the event loop, because handing them to a thread would cost more than the read.
+    # Set it if the work always reads just a few rows by index. An engine inside this process (SQLite) then reads
+    # them on the event loop, because handing them to a thread would cost more than the read.
     is_quick: bool = False
+    is_quick_if: Callable[[Transaction], bool] | None = None  # the same, if this, which is quick itself, says so
     is_long: bool = False  # its statements may take minutes; an engine with a time limit lets them
 
 

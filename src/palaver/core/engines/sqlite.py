@@ -307,6 +307,8 @@ class SqliteEngine:
             if isinstance(work, Read):
                 if work.is_quick:
                     return self._read(work.run)
+                if work.is_quick_if is not None and (results := self._read(partial(_read_if_quick, work))):
+                    return results[0]
                 return await run_on_thread(self._get_reader_threads(), self._read, work.run)
             if work.read_first is not None:
                 if work.is_quick:
@@ -588,6 +590,11 @@ class _Checkpointer:
     def _write_beside_writer(self) -> None:
         with self._lock, contextlib.closing(self._open_connection()) as db:
             db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+
+def _read_if_quick(work: Read[T], tx: SqliteTransaction) -> tuple[T] | None:
+    assert work.is_quick_if is not None  # noqa: S101
+    return (work.run(tx),) if work.is_quick_if(tx) else None
 
 
 def _take_unused(path: Path, folder: Path) -> FolderLock | None:
