@@ -197,9 +197,10 @@ def load_context(
 
 def is_small(tx: Transaction, session_no: int, max_events: int, max_bytes: int) -> bool:
     """Return whether the log of a session has few events and little text. Large texts are not read for that."""
-    sql = """SELECT COUNT(*) <= $2 AND COALESCE(SUM(size), 0) <= $3 FROM (SELECT COALESCE(octet_length(content), 0)
-        + COALESCE(octet_length(body), 0) AS size FROM event WHERE session_no = $1 LIMIT $2 + 1) AS first_events"""
-    return bool(fetch_value(tx, sql, session_no, max_events, max_bytes))
+    sql = """SELECT COALESCE(octet_length(content), 0) + COALESCE(octet_length(body), 0) FROM event
+        WHERE session_no = $1 LIMIT $2"""
+    sizes = [size for (size,) in tx.fetch_all(sql, session_no, max_events + 1)]
+    return len(sizes) <= max_events and sum(sizes) <= max_bytes
 
 
 def list_events(tx: Transaction, session_no: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
