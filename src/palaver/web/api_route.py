@@ -12,6 +12,7 @@ from functools import cached_property, wraps
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
+import fastapi.utils
 from fastapi import APIRouter, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from palaver.web.open_requests import OpenRequests
 
 T = TypeVar("T")
+
+# FastAPI refuses models of pydantic 1, and loads that for the check: 1.6 MiB with the first request. We have none.
+fastapi.utils.annotation_is_pydantic_v1 = lambda _annotation: False  # type: ignore[assignment, attr-defined]
 
 _MAX_HANDLERS: Final = 32  # of one route: clients use few combinations of its parameters
 # The fields of a dependency that needs nothing but the request.
