@@ -118,3 +118,15 @@ async def test_a_long_conversation_is_read_on_another_thread(
         gateway.store.record_user_message(dm(), str(number))
     await ask(gateway, dm(), "hello", message_id="1")
     assert len(thread_reads) == 1
+
+
+async def test_a_conversation_that_was_silent_for_long_is_read_on_another_thread(
+    start_gateway: StartGateway, dm: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have to be read from the disk."""
+    gateway = await start_gateway(ScriptedAgent(_answer), open_platforms=frozenset({Platform.TELEGRAM}))
+    await ask(gateway, dm(), "hello", message_id="1")
+    thread_reads = list_thread_reads(monkeypatch)
+    monkeypatch.setattr("palaver.turns.request_builder.QUICK_SECONDS", 0.0)
+    await ask(gateway, dm(), "and again", message_id="2")
+    assert len(thread_reads) == 1

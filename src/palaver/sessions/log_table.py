@@ -195,12 +195,17 @@ def load_context(
     return messages, is_shortened
 
 
-def is_small(tx: Transaction, session_no: int, max_events: int, max_bytes: int) -> bool:
-    """Return whether the log of a session has few events and little text. Large texts are not read for that."""
-    sql = """SELECT COALESCE(octet_length(content), 0) + COALESCE(octet_length(body), 0) FROM event
-        WHERE session_no = $1 LIMIT $2"""
-    sizes = [size for (size,) in tx.fetch_all(sql, session_no, max_events + 1)]
-    return len(sizes) <= max_events and sum(sizes) <= max_bytes
+class EventSize(NamedTuple):
+    seq: int
+    created_at: int
+    byte_count: int
+
+
+def list_sizes(tx: Transaction, session_no: int, limit: int) -> list[EventSize]:
+    """Return how much text the first events of a session have, without reading it."""
+    sql = """SELECT seq, created_at, COALESCE(octet_length(content), 0) + COALESCE(octet_length(body), 0) FROM event
+        WHERE session_no = $1 ORDER BY seq LIMIT $2"""
+    return [EventSize._make(row) for row in tx.fetch_all(sql, session_no, limit)]
 
 
 def list_events(tx: Transaction, session_no: int, *, after: int = 0, limit: int = 1000) -> list[Event]:

@@ -52,9 +52,11 @@ if TYPE_CHECKING:
     from palaver.sessions.turn_leases import TurnLease
     from palaver.turns.tools import Toolbox
 
-# Of the log of a conversation that is read on the event loop: handing a read of so little to a thread costs more.
+# Of the log of a conversation that is read on the event loop: handing a read of so little to a thread costs more. The
+# last turn must have read it not long ago: the event loop does not wait for the disk.
 MAX_QUICK_EVENTS = 50
 MAX_QUICK_BYTES = 32_768
+QUICK_SECONDS = 600.0
 
 DEFAULT_INSTRUCTIONS = (
     "You are a helpful assistant. People talk to you through Palaver, from chat apps, a terminal and a web page."
@@ -144,7 +146,7 @@ class RequestBuilder:
         engine, files = self.dependencies.store.engine, self.dependencies.files
         read = Read(
             lambda tx: self._read_request(tx, input_seq, agent_tools, answer_so_far),
-            is_quick_if=lambda tx: events.is_small(tx, self.lease.session_no, MAX_QUICK_EVENTS, MAX_QUICK_BYTES),
+            is_quick_if=lambda tx: self._is_quick(tx, input_seq),
         )
         request, last_prompt_tokens, notices, chosen_ids = await engine.arun(read)
         if chosen_ids is not None:
@@ -155,6 +157,17 @@ class RequestBuilder:
         if files is not None:
             request = replace(request, messages=await files.prepare_for_model(self.lease.session_id, request.messages))
         return request, last_prompt_tokens
+
+    def _is_quick(self, tx: Transaction, input_seq: int) -> bool:
+        """Return whether the conversation has little text, which is in memory."""
+        log = events.list_sizes(tx, self.lease.session_no, MAX_QUICK_EVENTS + 1)
+        now = to_micros(self.dependencies.store.clock.now())
+        last_read_at = max((each.created_at for each in log if each.seq < input_seq), default=now)
+        return (
+            len(log) <= MAX_QUICK_EVENTS
+            and sum(each.byte_count for each in log) <= MAX_QUICK_BYTES
+            and last_read_at > now - round(QUICK_SECONDS * 1e6)
+        )
 
     def _read_request(
         self, tx: Transaction, input_seq: int, agent_tools: Sequence[Tool], answer_so_far: Sequence[Message]
