@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from palaver import Message, SessionSource, SessionStore, TurnUsage
+from palaver.core.engines.base import Read
 from palaver.core.errors import InvalidInput, InvalidMessage, NothingToRedo, NothingToUndo, SessionNotFound
-from palaver.sessions import log_table as events
+from palaver.sessions import log_table as events, table as sessions
 from palaver.sessions.events import EventKind
 from palaver.sessions.usage import CostStatus
 
@@ -496,3 +497,11 @@ def test_a_limit_returns_the_end_of_the_same_transcript(store: SessionStore, dm:
         assert store.load_transcript(session_id, limit=limit) == transcript[-limit:]
     with pytest.raises(SessionNotFound):
         store.load_transcript("20261115_081200_1a2b3c4d", limit=3)
+
+
+@pytest.mark.both_engines
+def test_the_sizes_of_the_first_events_are_those_of_their_text(store: SessionStore, session_id: str) -> None:
+    append_turns(store, session_id, ("héllo", "x" * 100_000), ("", "left out"))
+    session_no = store.engine.run(Read(lambda tx: sessions.get_no(tx, session_id)))
+    _started, *sizes = store.engine.run(Read(lambda tx: events.list_sizes(tx, session_no, 4)))
+    assert [(each.seq, each.byte_count) for each in sizes] == [(2, 6), (3, 100_000), (4, 0)]
