@@ -291,12 +291,15 @@ class SqliteEngine:
                 return result
             self._refuse_if_unusable(work)
             try:
-                return self._writer.call(work.run, work.max_wait_seconds)
+                result = self._writer.call(work.run, work.max_wait_seconds)
             except apsw.FullError:
                 if not work.frees_space:
                     raise
                 self._make_room()
-                return self._writer.call(work.run, work.max_wait_seconds)
+                result = self._writer.call(work.run, work.max_wait_seconds)
+            if work.frees_space and self._reserve.is_freed:
+                self._shorten_log()
+            return result
         except (apsw.Error, SchemaTooNew) as error:
             self._raise_explained(error)
 
@@ -305,11 +308,7 @@ class SqliteEngine:
 
         try:
             if isinstance(work, Read):
-                if work.is_quick:
-                    return self._read(work.run)
-                if work.is_quick_if is not None and (results := self._read(partial(_read_if_quick, work))):
-                    return results[0]
-                return await run_on_thread(self._get_reader_threads(), self._read, work.run)
+                return await self._aread(work)
             if work.read_first is not None:
                 if work.is_quick:
                     result = self._read(work.read_first)
@@ -319,14 +318,24 @@ class SqliteEngine:
                     return result
             self._refuse_if_unusable(work)
             try:
-                return await self._writer.acall(work.run, asyncio.get_running_loop(), work.max_wait_seconds)
+                result = await self._writer.acall(work.run, asyncio.get_running_loop(), work.max_wait_seconds)
             except apsw.FullError:
                 if not work.frees_space:
                     raise
                 await run_on_thread(self._get_reader_threads(), self._make_room)
-                return await self._writer.acall(work.run, asyncio.get_running_loop(), work.max_wait_seconds)
+                result = await self._writer.acall(work.run, asyncio.get_running_loop(), work.max_wait_seconds)
+            if work.frees_space and self._reserve.is_freed:
+                await run_on_thread(self._get_reader_threads(), self._shorten_log)
+            return result
         except (apsw.Error, SchemaTooNew) as error:
             self._raise_explained(error)
+
+    async def _aread(self, work: Read[T]) -> T:
+        if work.is_quick:
+            return self._read(work.run)
+        if work.is_quick_if is not None and (results := self._read(partial(_read_if_quick, work))):
+            return results[0]
+        return await run_on_thread(self._get_reader_threads(), self._read, work.run)
 
     def watch(self, on_change: OnChange) -> Watch:
         self._writer.run_exclusively(self._record_changes)
@@ -408,8 +417,17 @@ class SqliteEngine:
         """On a full disk, let SQLite begin its log again; an error means that the next write fails as well."""
         self._reserve.free()
         log.warning("disk_full_reserve_used", extra={"path": str(self.path)})
-        with contextlib.suppress(apsw.Error):
+        self._shorten_log()
+
+    def _shorten_log(self) -> None:
+        """Let SQLite begin its log again with the next write, so that the reserve lasts for many deletions.
+
+        While anything reads, SQLite goes on at the end of the log, and needs more space for each of them.
+        """
+        try:
             self._checkpointer.write_back()
+        except apsw.Error as error:
+            log.warning("disk_full_log_not_written_back", extra={"error": repr(error)})
 
     def _refuse_if_unusable(self, work: Write[T]) -> None:
         if not work.frees_space:

@@ -205,7 +205,7 @@ class DiskReserve:
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(f"{path.name}-reserve")
-        self._is_freed = False
+        self.is_freed = False  # and not made again since
 
     def keep(self) -> None:
         """Make sure that there is a reserve, if the disk has much more than that left."""
@@ -220,28 +220,28 @@ class DiskReserve:
         except OSError:
             self._path.unlink(missing_ok=True)
         else:
-            self._is_freed = False
+            self.is_freed = False
         finally:
             os.close(descriptor)
 
     def free(self) -> None:
         self._path.unlink(missing_ok=True)
-        self._is_freed = True
+        self.is_freed = True
 
     def refuse_if_needed(self) -> None:
         """Raise `StoreFull` if the reserve was given back and what is left of it is for deleting."""
-        if not self._is_freed:
+        if not self.is_freed:
             return
         free = self._get_free_bytes()
         if free < RESERVE_BYTES // 2:
             raise StoreFull(free_bytes=free)
         if free > 4 * RESERVE_BYTES:
-            self._is_freed = False  # the next `keep` makes a new one
+            self.is_freed = False  # the next `keep` makes a new one
 
     def find_problem(self) -> ReadinessProblem | None:
         """Say whether the disk is full or nearly full."""
         free = self._get_free_bytes()
-        if free < FULL_DISK_BYTES or (self._is_freed and free < RESERVE_BYTES // 2):
+        if free < FULL_DISK_BYTES or (self.is_freed and free < RESERVE_BYTES // 2):
             text = "The server's disk is full: messages can't be stored. Free some space."
             return ReadinessProblem("disk_full", text, is_blocking=True)
         if free < NEARLY_FULL_DISK_BYTES:
