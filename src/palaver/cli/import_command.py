@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from palaver.cli.import_settings import SettingsOffer
     from palaver.config import Settings
     from palaver.sessions.store import SessionStore
     from palaver.transfer.imported import ReaderManifest
@@ -58,9 +60,20 @@ def _get_readers() -> Mapping[str, ReaderManifest]:
     "--person", metavar="NAME", help="Whose the conversations are that name no person. [default: you, the owner]"
 )
 @click.option("--account", metavar="ACCOUNT", help="Which account of Open WebUI, if its files have several.")
+@click.option(
+    "--settings/--no-settings",
+    "applies_settings",
+    default=None,
+    help="Apply the settings of Hermes that decide where conversations continue, or leave them. [default: ask]",
+)
 @json_option
 def import_command(
-    import_format: str, path: Path | None, dry_run: bool, person: str | None, account: str | None
+    import_format: str,
+    path: Path | None,
+    dry_run: bool,
+    person: str | None,
+    account: str | None,
+    applies_settings: bool | None,
 ) -> None:
     """Import conversations from another program.
 
@@ -68,7 +81,8 @@ def import_command(
     that was interrupted continues when you run it again.
     """
     reader = _get_readers()[import_format]
-    path = path or (Path(reader.default_path) if reader.default_path is not None else None)
+    default_path = None if reader.default_path is None else Path(reader.default_path)
+    path = path or default_path
     if path is None:
         raise click.UsageError(f"PATH is missing: the file or folder of {reader.name}.")
     files = path.expanduser()
@@ -79,16 +93,24 @@ def import_command(
         raise click.UsageError(f"--account: only the files of {labels} have accounts.")
 
     settings = load_cli_settings()
+    offer: SettingsOffer | None = None
     with open_store(settings) as store:
         if import_format == OWN_FORMAT:
             report = _import_own(store, settings, files, dry_run=dry_run)
         else:
-            report = _import_foreign(store, settings, import_format, files, person, account, dry_run=dry_run)
+            report, offer = _import_foreign(
+                store, settings, import_format, files, person, account, applies_settings, dry_run=dry_run
+            )
     if output.wants_json():
-        output.print_json(report.to_dict())
-    else:
-        for line in report.format_lines():
-            click.echo(output.clean_text(line))
+        output.print_json(report.to_dict() | ({} if offer is None else {"settings": offer.to_dict()}))
+        return
+    lines = [*report.format_lines()]
+    if offer is not None:
+        lines = [*([] if offer.was_shown else offer.format_lines()), *lines]
+        command = f"import {import_format}" + (f" {shlex.quote(str(path))}" if path != default_path else "")
+        lines += offer.format_outcome(command, choice=applies_settings, dry_run=dry_run)
+    for line in lines:
+        click.echo(output.clean_text(line))
 
 
 def _import_own(store: SessionStore, settings: Settings, path: Path, *, dry_run: bool) -> ImportReport:
@@ -107,21 +129,31 @@ def _import_foreign(
     path: Path,
     person_name: str | None,
     account: str | None,
+    applies_settings: bool | None,
     *,
     dry_run: bool,
-) -> ImportReport:
-    from palaver.app import load_stored_settings, make_attachments, make_importer
+) -> tuple[ImportReport, SettingsOffer | None]:
+    from palaver.app import load_stored_settings, make_attachments, make_editor, make_importer, use_accounts
+    from palaver.cli.import_settings import read_offer
     from palaver.transfer.readers import open_reader
 
     with closing(open_reader(import_format, path, account)) as reader:
         person = find_person(store, person_name)
+        offer = read_offer(store, make_editor(store, settings), reader)
+        if offer is None and applies_settings:
+            raise click.UsageError(f"--settings: files of {import_format} have no settings that can be applied here.")
+        # Before anything comes in: they decide in which conversations people are.
+        changed = None if offer is None else offer.decide(applies_settings, dry_run=dry_run)
+        if changed is not None:
+            use_accounts(store, changed.settings, ())
         total = reader.count_conversations()
         profile = load_stored_settings(store, settings).settings.agent
         importer = make_importer(store, make_attachments(store, settings), profile)
         with _show_progress("Importing", unit="conversations") as advance:
-            return importer.import_files(
+            report = importer.import_files(
                 reader, person, dry_run=dry_run, on_progress=lambda count: advance(count, total)
             )
+    return report, offer
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.clock import from_micros
 from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import join_texts
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import ChatKind, ReachableChat
 from palaver.media import table as attachments
@@ -53,6 +54,7 @@ MAX_CARRIED_POSTS: Final = 5
 class ChatPost:
     text: str
     sent_by: SentBy
+    heading: str = ""  # above the text in a chat; no part of the message that is stored
     attachment_ids: Sequence[str] = ()
     turn_no: int | None = None  # the turn of a job's run; it sends at most one message to an address
     session_no: int | None = None  # the conversation of the run: it shows deliveries that have no other conversation
@@ -77,7 +79,7 @@ def post_to_chat(
     if chat.source is None or chat.address is None:
         if post.file_address is None:
             raise ValueError("A file needs an address.")
-        return PostedMessage(None, None, _enqueue(tx, post.file_address, post, now))
+        return PostedMessage(None, None, _enqueue(tx, post.file_address, replace(post, heading=""), now))
     is_group = chat.source.chat_type is not ChatType.DM
     has_lane_per_person = is_group and not config.is_shared(replace(chat.source, user_id=_ANY_USER))
     if not chat.is_known or has_lane_per_person:
@@ -128,7 +130,7 @@ def _enqueue(
     return deliveries.enqueue(
         tx,
         str(address),
-        post.text,
+        join_texts("\n\n", filter(None, (post.heading, post.text))),
         now,
         session_no=post.session_no,
         turn_no=post.turn_no,

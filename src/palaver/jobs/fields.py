@@ -209,18 +209,11 @@ class FieldChecker:
     def _choose_toolsets(self, targets: Iterable[str], job: Job | None) -> tuple[str, ...]:
         """Return the toolsets of a job when none are named: none that know the person where others read along."""
         new_targets = targets if job is None else [target for target in targets if target not in job.targets]
-        has_readers = any(map(self._has_other_readers, new_targets))
+        has_readers = has_other_readers(self._find_chats(), new_targets)
         if job is not None:
             return tuple(name for name in job.toolsets if not has_readers or name not in DEFAULT_TOOLSETS)
         grantable = list_grantable_toolsets(self.environment, self.person.role)
         return tuple(name for name in DEFAULT_TOOLSETS if not has_readers and name in grantable)
-
-    def _has_other_readers(self, target: str) -> bool:
-        """Whether people other than the job's person read what is sent there; also true if they are unknown."""
-        if is_own_conversation(target, self.origin):
-            return False
-        chat = self._find_chats().resolve(target)
-        return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
 
     def _check_toolsets(self, names: Iterable[str]) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
@@ -237,6 +230,25 @@ class FieldChecker:
         model = name.strip()
         check_model_choice(self.environment.agent, self.environment.rules, self.person.role, model)
         return model
+
+
+def has_other_readers(chats: ReachableChats, targets: Iterable[str]) -> bool:
+    """Whether people other than the job's person read what is sent to one of these; also true if that is unknown."""
+    for target in targets:
+        if chats.origin is not None and is_own_conversation(target, chats.origin):
+            continue
+        try:
+            chat = chats.resolve(target)
+        except InvalidInput:
+            return True
+        if is_read_by_others(chat):
+            return True
+    return False
+
+
+def is_read_by_others(chat: ReachableChat) -> bool:
+    """Whether people other than the one who sends there read it; also true if they are unknown."""
+    return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
 
 
 def list_grantable_toolsets(environment: JobEnvironment, role: Role) -> tuple[str, ...]:

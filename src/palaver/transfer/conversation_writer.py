@@ -20,7 +20,7 @@ from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput, InvalidTitle
 from palaver.core.ids import PersonId, SessionId, new_session_id
-from palaver.core.source import encode_source
+from palaver.core.source import ChatType, encode_source
 from palaver.core.text import make_storable
 from palaver.core.titles import MAX_TITLE_CHARS, clean_title, make_words_title
 from palaver.media import table as attachments
@@ -83,10 +83,31 @@ class ConversationImporter:
         writer = ConversationWriter(run, self._queue, self._places, conversation, key)
         if item is None:
             writer.write()
+        elif item.is_done and session_no is not None and self._can_be_shared(conversation, item, session_no):
+            writer.write_again(item)
         elif item.is_done:
             writer.append_new_entries(item, session_no or 0)
         else:
             writer.resume(item, session_no)
+
+    def _can_be_shared(self, conversation: ImportedConversation, item: ItemProgress, session_no: int) -> bool:
+        """Whether a group has come to share one conversation since this one came in as that of one person.
+
+        Then it comes in again as the group's, if nothing was said or changed in it here.
+        """
+        source = conversation.source
+        if not (conversation.is_current and self._run.is_trusted and source and source.chat_type is not ChatType.DM):
+            return False
+        if not self._run.config.is_shared(source):
+            return False
+
+        def check(tx: Transaction) -> bool:
+            session = sessions.get_by_no(tx, session_no).session
+            is_untouched = import_rows.find_last_seq_if_unchanged(tx, session_no, item.last_seq) is not None
+            has_own_title = session.title is not None and session.title != clean_imported_title(conversation.title)
+            return not session.shared and is_untouched and not has_own_title and not session.pinned
+
+        return self._run.store.engine.run(Read(check))
 
 
 @dataclass(eq=False)
@@ -118,11 +139,15 @@ class ConversationWriter:
     def resume(self, item: ItemProgress, session_no: int | None) -> None:
         """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
         if not self._run.is_dry_run and (session_no is None or not self._matches(item)):
-            self._queue.add(lambda tx, _batch: imports.remove(tx, self._key, item.session_id))
-            self.write()
+            self.write_again(item)
             return
         self._session_id = item.session_id  # type: ignore[assignment]
         self.write(stored=item)
+
+    def write_again(self, item: ItemProgress) -> None:
+        if not self._run.is_dry_run:
+            self._queue.add(lambda tx, _batch: imports.remove(tx, self._key, item.session_id))
+        self.write()
 
     def append_new_entries(self, item: ItemProgress, session_no: int) -> None:
         """Append what a conversation that is here has got there since."""
@@ -139,7 +164,11 @@ class ConversationWriter:
         elif (last_seq := self._run.store.engine.run(find_last_seq)) is None:
             self._keep_as_it_is("went on both there and here")
         elif self._run.is_dry_run:
+            before = self._log.counters.stored_messages
+            for entry in chain([first], entries):
+                self._skip_entry(entry, last_seq)
             self._run.report.count("grown")
+            self._run.report.count("messages", self._log.counters.stored_messages - before)
         else:
             self._session_id = item.session_id  # type: ignore[assignment]
             self._log.continue_after(last_seq)
@@ -198,8 +227,10 @@ class ConversationWriter:
 
     def _skip_entry(self, entry: ImportedEntry, last_seq: int) -> None:
         """Count an entry that is stored already, or that a dry run only reads."""
-        rows, problem = self._log.add(entry)
-        if self._run.is_dry_run:
+        is_dry_run = self._run.is_dry_run
+        parts = self._store_files(entry) if is_dry_run else []
+        rows, problem = self._log.add(entry, parts)
+        if is_dry_run:
             self._report_problem(problem)
             self._rows = []
             return
@@ -208,10 +239,7 @@ class ConversationWriter:
 
     def _add_entry(self, entry: ImportedEntry) -> None:
         author, person_id = self._find_author(entry)
-        parts: list[dict[str, Any]] = []
-        if isinstance(entry, ImportedMessage) and entry.files:
-            parts = [self._store_file(file, number) for number, file in enumerate(entry.files)]
-        rows, problem = self._log.add(entry, parts, person_id, author)
+        rows, problem = self._log.add(entry, self._store_files(entry), person_id, author)
         self._report_problem(problem)
         self._rows += rows
         self._chars += sum(row.size for row in rows)
@@ -231,6 +259,10 @@ class ConversationWriter:
             self._author_ids.add(person_id)
         return author, person_id
 
+    def _store_files(self, entry: ImportedEntry) -> list[dict[str, Any]]:
+        files = entry.files if isinstance(entry, ImportedMessage) else ()
+        return [self._store_file(file, number) for number, file in enumerate(files)]
+
     def _store_file(self, file: ImportedFile, number: int) -> dict[str, Any]:
         """Store a file and return its part of the message; one that can't be stored is named in words."""
         run = self._run
@@ -239,6 +271,10 @@ class ConversationWriter:
                 raise InvalidInput("Files can't be stored here.")
             if number >= MAX_FILES_PER_MESSAGE:
                 raise InvalidInput(f"A message can have up to {MAX_FILES_PER_MESSAGE} files.")
+            if run.is_dry_run:
+                run.attachments.check_blocking(file.open_chunks())
+                run.report.count("files")
+                return {"type": "text", "text": make_storable(file.name)[:200]}
             person_id = self._get_place().person_id or run.person.id
             attachment = run.attachments.store_blocking(person_id, file.name, file.open_chunks())
         except (InvalidInput, OSError) as error:
@@ -316,10 +352,12 @@ class ConversationWriter:
             self._run.report.count("conversations")
             self._run.report.count("messages", counters.stored_messages)
             check_settings(self._run, conversation)
+            if self._is_current:
+                self._queue.add(self._predict_lane)
             return
         self._get_place()  # the people in it are added outside of the last transaction
         active_at = self._find_active_at()
-        is_current = conversation.is_current and conversation.source is not None and self._run.is_trusted
+        is_current = self._is_current
         ended_at, end_reason = None, None
         if not is_current and (conversation.ended_at is not None or (conversation.source and self._run.is_trusted)):
             ended_at = active_at if conversation.ended_at is None else to_micros(to_utc(conversation.ended_at))
@@ -334,7 +372,13 @@ class ConversationWriter:
             "archived_at": active_at if conversation.archived else None,
             "unindexed": 1,
         }
+        if (auto_title := clean_imported_title(conversation.auto_title)) is not None:
+            columns |= {"auto_title": auto_title, "auto_title_asked": 1}
         self._queue.add(lambda tx, batch: self._write_end(tx, batch, columns, is_current=is_current), rows=4)
+
+    @property
+    def _is_current(self) -> bool:
+        return self._conversation.is_current and self._conversation.source is not None and self._run.is_trusted
 
     def _find_active_at(self) -> int:
         counters, conversation = self._log.counters, self._conversation
@@ -395,8 +439,20 @@ class ConversationWriter:
             batch.report.count("lanes")
         else:
             sessions.end(tx, no, EndReason.SWITCHED, self._run.now)
-            name = describe_conversation(self._conversation)
-            batch.report.notes.add(f"{name}: its chat has a conversation here, which continues there.")
+            self._report_taken_lane(batch)
+
+    def _predict_lane(self, tx: Transaction, batch: Batch) -> None:
+        """Report in a dry run whether the chat would continue with the conversation."""
+        key = self._get_place().key
+        if import_rows.find_lane_session(tx, key)[1] or batch.get("lane", key):
+            self._report_taken_lane(batch)
+        else:
+            batch.set("lane", key, True)
+            batch.report.count("lanes")
+
+    def _report_taken_lane(self, batch: Batch) -> None:
+        name = describe_conversation(self._conversation)
+        batch.report.notes.add(f"{name}: its chat has a conversation here, which continues there.")
 
     def _find_parent(self, tx: Transaction) -> int | None:
         origin_id = self._conversation.parent_origin_id

@@ -105,8 +105,11 @@ class PlaceFinder:
         if account is None:
             return None
         if account not in self._people:
-            now = self._run.now
-            row = self._run.store.engine.run(Write(lambda tx: people.find_or_add_by_source(tx, source, now)))
+            now, engine = self._run.now, self._run.store.engine
+            if self._run.is_dry_run:
+                row = engine.run(Read(lambda tx: people.find_by_source(tx, source)))
+            else:
+                row = engine.run(Write(lambda tx: people.find_or_add_by_source(tx, source, now)))
             self._people.remember(account, None if row is None else (row.person.id, row.audience_no))
         return self._people[account]
 

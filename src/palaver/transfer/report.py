@@ -183,14 +183,22 @@ class WriteQueue:
 
     Transactions stay small, so that people who write meanwhile hardly wait, and there are few of them, because each
     has to reach the disk. `check` is called at the beginning of each: it raises if nothing may be written any more.
+
+    In a dry run, all steps run in one transaction that is taken back: the report is the one that an import would make.
     """
 
     def __init__(
-        self, engine: Engine, report: ImportReport, check: Callable[[Transaction], None] = lambda _tx: None
+        self,
+        engine: Engine,
+        report: ImportReport,
+        check: Callable[[Transaction], None] = lambda _tx: None,
+        *,
+        is_dry_run: bool = False,
     ) -> None:
         self._engine = engine
         self._report = report
         self._check = check
+        self._is_dry_run = is_dry_run
         self._known: dict[tuple[str, object], Any] = {}
         self._steps: list[Step] = []
         self._rows = 0
@@ -205,7 +213,7 @@ class WriteQueue:
         self._steps.append(step)
         self._rows += rows
         self._chars += chars
-        if self._rows >= MAX_BATCH_ROWS or self._chars >= MAX_BATCH_CHARS:
+        if not self._is_dry_run and (self._rows >= MAX_BATCH_ROWS or self._chars >= MAX_BATCH_CHARS):
             self.flush()
 
     def flush(self) -> None:
@@ -219,11 +227,21 @@ class WriteQueue:
             batch = Batch(self._known)
             for step in steps:
                 step(tx, batch)
+            if self._is_dry_run:
+                raise _DryRunEnded(batch)
             return batch
 
         crash_point("import.before_batch")
-        batch = self._engine.run(Write(run, is_long=True))
+        try:
+            batch = self._engine.run(Write(run, is_long=True))
+        except _DryRunEnded as ended:
+            batch = ended.batch
         crash_point("import.batch_stored")
         self._steps, self._rows, self._chars = [], 0, 0
         self._known |= batch.found
         self._report.extend(batch.report)
+
+
+class _DryRunEnded(Exception):
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
