@@ -115,7 +115,7 @@ FLUSHED: list[Line] = [("U", "go", 10.0), ("A", "Done.", 12.25), ("U", "go", 20.
         pytest.param(
             [FLUSHED[0], ("A", "oh", 11.5, {"is_undone": True}), *FLUSHED[1:], *FLUSHED],
             5,
-            id="without what was undone",
+            id="without an undone message",
         ),
         pytest.param(
             [("U", "ok", 10.0), ("A", "Done.", 12.25), ("U", "ok", 10.0), ("A", "Done.", 14.5)],

@@ -1,4 +1,4 @@
-"""A move from hermes-agent 0.19.0 as people make it: a chat and a terminal, `/compress`, and both programs for a while."""
+"""Moves from hermes-agent 0.19.0 as people make them: a chat and a terminal, `/compress`, both programs for a while."""
 
 from __future__ import annotations
 
