@@ -74,10 +74,7 @@ class ItemImporter:
                 run.report.notes.add(f"The {words} in these files were left out: only the operator can import them.")
             self._left_out.add(kind)
             return
-        if run.is_dry_run:
-            run.report.count(kind)
-        else:
-            self._queue.add(lambda tx, batch: add(tx, batch, item), rows=rows)
+        self._queue.add(lambda tx, batch: add(tx, batch, item), rows=rows)
 
     def _is_new(self, tx: Transaction, batch: Batch, kind: ItemKind, owner: str, origin_id: str) -> bool:
         key = imports.make_key(self._run.reader.format, kind, owner, origin_id)
@@ -227,6 +224,7 @@ def _run_import(run: ImportRun) -> ImportReport:
             run.report.add_problem(item)
         else:
             others.add(item)
+        queue.end_item()
     queue.flush()
     if not run.is_dry_run:
         run.store.indexer.notify()
