@@ -169,11 +169,6 @@ class Attachments:
             self._add_blocking(attachment, upload)
         return attachment
 
-    def check_blocking(self, chunks: Iterable[bytes]) -> None:
-        """Raise what `store_blocking` would raise because of the file itself; nothing is kept."""
-        with self._write_upload(chunks):
-            pass
-
     def restore(self, attachment: Attachment, chunks: Iterable[bytes]) -> None:
         """Store a file of an export under its own id; refuses bytes that are not the file's."""
         with self._write_upload(chunks) as upload:

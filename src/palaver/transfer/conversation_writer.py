@@ -1,7 +1,8 @@
 """Imports conversations of other programs: each becomes a session with its log, counters, title, usage and lane.
 
-A conversation that came in before is recognized by its id there. If it has grown there, and was not continued here,
-its new messages are appended; if it was deleted here, it does not come back.
+A conversation that came in before is recognized by its id there. If it has grown there, its new messages are appended
+or, if it was continued here too, become a second conversation that branches from it. If it was deleted here, it does
+not come back.
 
 The entries are read once and never kept: rows go to the queue in steps, each with the progress that it means. A long
 conversation is written by several transactions, which no list shows before the last. After a crash, the next run goes
@@ -10,6 +11,7 @@ on where the last one stopped.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +24,7 @@ from palaver.core.errors import InvalidInput, InvalidTitle
 from palaver.core.ids import PersonId, SessionId, new_session_id
 from palaver.core.source import ChatType, encode_source
 from palaver.core.text import make_storable
-from palaver.core.titles import MAX_TITLE_CHARS, clean_title, make_words_title
+from palaver.core.titles import MAX_TITLE_CHARS, clean_title, make_words_title, number_title, strip_title_number
 from palaver.media import table as attachments
 from palaver.people import table as people
 from palaver.sessions import (
@@ -42,13 +44,13 @@ from palaver.transfer.imported import (
     ImportedEntry,
     ImportedFile,
     ImportedMessage,
-    ImportedProject,
     ImportProblem,
 )
 from palaver.transfer.places import Place, PlaceFinder, put_on_lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from palaver.transfer.import_rows import EventRow
     from palaver.transfer.imports_table import ItemKey, ItemProgress
@@ -70,7 +72,8 @@ class ConversationImporter:
         self._queue = queue
         self._places = PlaceFinder(run)
 
-    def add(self, conversation: ImportedConversation) -> None:
+    def add(self, conversation: ImportedConversation, *, continues: ImportedConversation | None = None) -> None:
+        """Add a conversation, or the rest of one that went on both there and here."""
         run = self._run
         owner = "" if run.is_trusted and conversation.source is not None else run.person.id
         key = imports.make_key(run.reader.format, "conversation", owner, conversation.origin_id)
@@ -80,15 +83,17 @@ class ConversationImporter:
             return
         for line in conversation.folded:
             run.report.folded.add(f"{describe_conversation(conversation)}: {line}")
-        writer = ConversationWriter(run, self._queue, self._places, conversation, key)
+        writer = ConversationWriter(run, self._queue, self._places, conversation, key, continues)
         if item is None:
             writer.write()
-        elif item.is_done and session_no is not None and self._can_be_shared(conversation, item, session_no):
-            writer.write_again(item)
-        elif item.is_done:
-            writer.append_new_entries(item, session_no or 0)
-        else:
+        elif not item.is_done:
             writer.resume(item, session_no)
+        elif session_no is not None and self._can_be_shared(conversation, item, session_no):
+            writer.write_again(item)
+        elif (first := writer.append_new_entries(item, session_no or 0)) is not None:
+            title = run.store.engine.run(Read(lambda tx: _find_next_title(tx, session_no or 0)))
+            rest = make_continuation(conversation, item.entry_count, created_at=first.at, title=title)
+            self.add(rest, continues=conversation)
 
     def _can_be_shared(self, conversation: ImportedConversation, item: ItemProgress, session_no: int) -> bool:
         """Whether a group has come to share one conversation since this one came in as that of one person.
@@ -117,6 +122,7 @@ class ConversationWriter:
     _places: PlaceFinder
     _conversation: ImportedConversation
     _key: ItemKey
+    _continues: ImportedConversation | None = None
 
     def __post_init__(self) -> None:
         run, conversation = self._run, self._conversation
@@ -138,19 +144,21 @@ class ConversationWriter:
 
     def resume(self, item: ItemProgress, session_no: int | None) -> None:
         """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
-        if not self._run.is_dry_run and (session_no is None or not self._matches(item)):
+        if session_no is None or not self._matches(item):
             self.write_again(item)
             return
         self._session_id = item.session_id  # type: ignore[assignment]
         self.write(stored=item)
 
     def write_again(self, item: ItemProgress) -> None:
-        if not self._run.is_dry_run:
-            self._queue.add(lambda tx, _batch: imports.remove(tx, self._key, item.session_id))
+        self._queue.add(lambda tx, _batch: imports.remove(tx, self._key, item.session_id))
         self.write()
 
-    def append_new_entries(self, item: ItemProgress, session_no: int) -> None:
-        """Append what a conversation that is here has got there since."""
+    def append_new_entries(self, item: ItemProgress, session_no: int) -> ImportedEntry | None:
+        """Append what a conversation that is here has got there since.
+
+        If it was continued here too, nothing is appended, and its first new entry is returned.
+        """
         find_last_seq = Read(lambda tx: import_rows.find_last_seq_if_unchanged(tx, session_no, item.last_seq))
         entries = self._read_entries()
         for entry in islice(entries, item.entry_count):
@@ -162,17 +170,12 @@ class ConversationWriter:
         elif (first := next(entries, None)) is None:
             self._run.report.count("unchanged")
         elif (last_seq := self._run.store.engine.run(find_last_seq)) is None:
-            self._keep_as_it_is("went on both there and here")
-        elif self._run.is_dry_run:
-            before = self._log.counters.stored_messages
-            for entry in chain([first], entries):
-                self._skip_entry(entry, last_seq)
-            self._run.report.count("grown")
-            self._run.report.count("messages", self._log.counters.stored_messages - before)
+            return first
         else:
             self._session_id = item.session_id  # type: ignore[assignment]
             self._log.continue_after(last_seq)
             self._append_growth(session_no, chain([first], entries))
+        return None
 
     def _keep_as_it_is(self, reason: str) -> None:
         self._run.report.count("changed")
@@ -211,7 +214,7 @@ class ConversationWriter:
     def write(self, stored: ItemProgress | None = None) -> None:
         """Write all entries; of a conversation that was interrupted, those that are not stored yet."""
         skipped, last_seq = (0, 0) if stored is None else (stored.entry_count, stored.last_seq)
-        if stored is not None and not self._run.is_dry_run:
+        if stored is not None:
             session_id = self._session_id
             self._queue.add(
                 lambda tx, batch: batch.set_session(session_id, import_rows.find_session_no(tx, session_id))
@@ -219,36 +222,37 @@ class ConversationWriter:
             self._has_started = True
         self._rows = [self._log.first_row]
         for index, entry in enumerate(self._read_entries()):
-            if self._run.is_dry_run or index < skipped:
+            if index < skipped:
                 self._skip_entry(entry, last_seq)
             else:
                 self._add_entry(entry)
         self._finish()
 
     def _skip_entry(self, entry: ImportedEntry, last_seq: int) -> None:
-        """Count an entry that is stored already, or that a dry run only reads."""
-        is_dry_run = self._run.is_dry_run
-        parts = self._store_files(entry) if is_dry_run else []
-        rows, problem = self._log.add(entry, parts)
-        if is_dry_run:
-            self._report_problem(problem)
-            self._rows = []
-            return
+        """Count an entry that is stored already."""
+        rows, _ = self._log.add(entry)
         self._rows = [row for row in (*self._rows, *rows) if row.seq > last_seq]
         self._find_author(entry)
 
     def _add_entry(self, entry: ImportedEntry) -> None:
         author, person_id = self._find_author(entry)
-        rows, problem = self._log.add(entry, self._store_files(entry), person_id, author)
+        parts: list[dict[str, Any]] = []
+        if isinstance(entry, ImportedMessage) and entry.files:
+            parts = [self._store_file(file, number) for number, file in enumerate(entry.files)]
+        rows, problem = self._log.add(entry, parts, person_id, author)
         self._report_problem(problem)
+        if self._run.is_dry_run:
+            return
         self._rows += rows
         self._chars += sum(row.size for row in rows)
         if len(self._rows) >= ROWS_PER_STEP or self._chars >= CHARS_PER_STEP:
             self._flush_rows()
 
     def _find_author(self, entry: ImportedEntry) -> tuple[Author | None, PersonId | None]:
-        """Return who wrote a message in a conversation of several people."""
-        if not isinstance(entry, ImportedMessage) or entry.message.role != "user" or not self._get_place().shared:
+        """Return who wrote a message in a conversation of several people; a dry run need not know."""
+        if not isinstance(entry, ImportedMessage) or entry.message.role != "user" or self._run.is_dry_run:
+            return None, None
+        if not self._get_place().shared:
             return None, None
         source = self._get_place().source
         author = entry.message.author
@@ -259,10 +263,6 @@ class ConversationWriter:
             self._author_ids.add(person_id)
         return author, person_id
 
-    def _store_files(self, entry: ImportedEntry) -> list[dict[str, Any]]:
-        files = entry.files if isinstance(entry, ImportedMessage) else ()
-        return [self._store_file(file, number) for number, file in enumerate(files)]
-
     def _store_file(self, file: ImportedFile, number: int) -> dict[str, Any]:
         """Store a file and return its part of the message; one that can't be stored is named in words."""
         run = self._run
@@ -272,9 +272,8 @@ class ConversationWriter:
             if number >= MAX_FILES_PER_MESSAGE:
                 raise InvalidInput(f"A message can have up to {MAX_FILES_PER_MESSAGE} files.")
             if run.is_dry_run:
-                run.attachments.check_blocking(file.open_chunks())
                 run.report.count("files")
-                return {"type": "text", "text": make_storable(file.name)[:200]}
+                return {"type": "text", "text": file.name}
             person_id = self._get_place().person_id or run.person.id
             attachment = run.attachments.store_blocking(person_id, file.name, file.open_chunks())
         except (InvalidInput, OSError) as error:
@@ -289,7 +288,10 @@ class ConversationWriter:
         if what is not None:
             self._run.report.add_problem(ImportProblem(where=describe_conversation(self._conversation), what=what))
 
-    def _get_place(self) -> Place:
+    def _get_place(self, tx: Transaction | None = None) -> Place:
+        """Return the place. What a dry run finds holds only within `tx`, which is rolled back."""
+        if tx is not None and self._run.is_dry_run:
+            return self._places.find(self._conversation, self._session_id, tx)
         if self._place is None:
             self._place = self._places.find(self._conversation, self._session_id)
         return self._place
@@ -303,7 +305,8 @@ class ConversationWriter:
         if not self._has_started:
             self._has_started = True
             self._queue.add(self._start, rows=2)
-        rows, chars, file_ids, progress = self._rows, self._chars, self._file_ids, self._log.progress
+        rows = [] if self._run.is_dry_run else self._rows
+        chars, file_ids, progress = self._chars, self._file_ids, self._log.progress
         self._rows, self._chars, self._file_ids = [], 0, []
 
         def append(tx: Transaction, batch: Batch) -> None:
@@ -324,7 +327,7 @@ class ConversationWriter:
             batch.set_session(None, None)  # the files have this id twice
             batch.report.count("unchanged")
             return
-        place = self._get_place()
+        place = self._get_place(tx)
         audience_no = place.find_audience(tx, self._run.now)
         columns = {
             "id": self._session_id,
@@ -348,16 +351,10 @@ class ConversationWriter:
         if counters.stored_messages == 0:
             self._run.report.count("empty")
             return
-        if self._run.is_dry_run:
-            self._run.report.count("conversations")
-            self._run.report.count("messages", counters.stored_messages)
-            check_settings(self._run, conversation)
-            if self._is_current:
-                self._queue.add(self._predict_lane)
-            return
-        self._get_place()  # the people in it are added outside of the last transaction
+        if not self._run.is_dry_run:
+            self._get_place()  # the people in it are added outside of the last transaction
         active_at = self._find_active_at()
-        is_current = self._is_current
+        is_current = conversation.is_current and conversation.source is not None and self._run.is_trusted
         ended_at, end_reason = None, None
         if not is_current and (conversation.ended_at is not None or (conversation.source and self._run.is_trusted)):
             ended_at = active_at if conversation.ended_at is None else to_micros(to_utc(conversation.ended_at))
@@ -375,10 +372,6 @@ class ConversationWriter:
         if (auto_title := clean_imported_title(conversation.auto_title)) is not None:
             columns |= {"auto_title": auto_title, "auto_title_asked": 1}
         self._queue.add(lambda tx, batch: self._write_end(tx, batch, columns, is_current=is_current), rows=4)
-
-    @property
-    def _is_current(self) -> bool:
-        return self._conversation.is_current and self._conversation.source is not None and self._run.is_trusted
 
     def _find_active_at(self) -> int:
         counters, conversation = self._log.counters, self._conversation
@@ -398,10 +391,12 @@ class ConversationWriter:
         return {name: value for name, value in columns.items() if name not in kept} | {"unindexed": 1}
 
     def _finish_growth(self, tx: Transaction, batch: Batch, count: int) -> None:
-        if batch.get_session_no(self._session_id) is not None:
+        no = batch.get_session_no(self._session_id)
+        if no is not None:
             self._record_usage(tx)
             batch.report.count("grown")
             batch.report.count("messages", count)
+            self._report_continuation(batch, sessions.get_by_no(tx, no).session.title)
 
     def _record_usage(self, tx: Transaction) -> None:
         if self._run.is_trusted:
@@ -413,9 +408,9 @@ class ConversationWriter:
         no = batch.get_session_no(self._session_id)
         if no is None:
             return
-        run, conversation, place = self._run, self._conversation, self._get_place()
+        run, conversation, place = self._run, self._conversation, self._get_place(tx)
         row = sessions.get_by_no(tx, no)
-        references = {"parent_no": self._find_parent(tx), "project_no": self._find_project(tx, conversation.project)}
+        references = {"parent_no": self._find_parent(tx), "project_no": self._find_project(tx, place)}
         import_rows.update_session(tx, no, {**columns, **references})
         self._record_usage(tx)
         if conversation.model is not None:  # after the usage, which names a model, too
@@ -423,36 +418,34 @@ class ConversationWriter:
             stored = {key: name and make_storable(name[:_MAX_MODEL_CHARS]) for key, name in names.items()}
             import_rows.update_session(tx, no, stored)
         if (title := clean_imported_title(conversation.title)) is not None:
-            import_rows.set_free_title(tx, no, title, batch.report)
+            title = import_rows.set_free_title(tx, no, title, batch.report)
         for person_id in sorted({*self._author_ids, *([place.person_id] if place.person_id else [])}):
             if place.shared:
                 people.join_audience(tx, row.audience_no, person_id, run.now)
             read_marks.mark_read(tx, no, person_id, self._log.counters.last_seq, run.now)
         if is_current:
-            self._put_on_lane(tx, batch, no, row.audience_no)
+            self._put_on_lane(tx, batch, no, place, row.audience_no)
         imports.save_progress(tx, self._key, *self._log.progress, is_done=True)
         batch.report.count("conversations")
         batch.report.count("messages", self._log.counters.stored_messages)
+        self._report_continuation(batch, title)
 
-    def _put_on_lane(self, tx: Transaction, batch: Batch, no: int, audience_no: int) -> None:
-        if put_on_lane(tx, self._get_place(), no, audience_no, self._run.now):
+    def _report_continuation(self, batch: Batch, title: str | None) -> None:
+        if self._continues is None:
+            return
+        batch.report.count("continued")
+        batch.report.notes.add(
+            f"{describe_conversation(self._continues)} went on both there and here. It stays as it is here. What was"
+            f" said there since is in the conversation “{title}”, which branches from it."
+        )
+
+    def _put_on_lane(self, tx: Transaction, batch: Batch, no: int, place: Place, audience_no: int) -> None:
+        if put_on_lane(tx, place, no, audience_no, self._run.now):
             batch.report.count("lanes")
         else:
             sessions.end(tx, no, EndReason.SWITCHED, self._run.now)
-            self._report_taken_lane(batch)
-
-    def _predict_lane(self, tx: Transaction, batch: Batch) -> None:
-        """Report in a dry run whether the chat would continue with the conversation."""
-        key = self._get_place().key
-        if import_rows.find_lane_session(tx, key)[1] or batch.get("lane", key):
-            self._report_taken_lane(batch)
-        else:
-            batch.set("lane", key, True)
-            batch.report.count("lanes")
-
-    def _report_taken_lane(self, batch: Batch) -> None:
-        name = describe_conversation(self._conversation)
-        batch.report.notes.add(f"{name}: its chat has a conversation here, which continues there.")
+            name = describe_conversation(self._conversation)
+            batch.report.notes.add(f"{name}: its chat has a conversation here, which continues there.")
 
     def _find_parent(self, tx: Transaction) -> int | None:
         origin_id = self._conversation.parent_origin_id
@@ -464,8 +457,8 @@ class ConversationWriter:
                 return import_rows.find_session_no(tx, item.session_id)
         return None
 
-    def _find_project(self, tx: Transaction, project: ImportedProject | None) -> int | None:
-        place = self._get_place()
+    def _find_project(self, tx: Transaction, place: Place) -> int | None:
+        project = self._conversation.project
         name = clean_imported_title(project.name) if project is not None else None
         if project is None or name is None or place.person_id is None or place.shared:
             return None
@@ -477,6 +470,40 @@ class ConversationWriter:
                 created = projects.create(tx, place.person_id, name, None, self._run.now)
             found = projects.find_id(tx, place.person_id, created.name)
         return found and found[0]
+
+
+def make_continuation(
+    conversation: ImportedConversation, stored_count: int, *, created_at: datetime, title: str
+) -> ImportedConversation:
+    """Return what a conversation has after its first entries, as a branch of it: its chat stays on the other one."""
+
+    def open_rest() -> Iterator[ImportedEntry | ImportProblem]:
+        count = 0
+        for entry in conversation.open_entries():
+            count += not isinstance(entry, ImportProblem)
+            if count > stored_count:
+                yield entry
+
+    return replace(
+        conversation,
+        origin_id=f"{conversation.origin_id}#rest",
+        open_entries=open_rest,
+        created_at=created_at,
+        title=title,
+        is_current=False,
+        pinned=False,
+        parent_origin_id=conversation.origin_id,
+        usage=(),
+        folded=(),
+    )
+
+
+def _find_next_title(tx: Transaction, session_no: int) -> str:
+    """Return the title of a session here with the next number that is free."""
+    row = sessions.get_by_no(tx, session_no)
+    title = row.session.title or row.session.auto_title or "Imported conversation"
+    free = sessions.find_free_title(tx, row, title)
+    return number_title(title, 2) if row.session.title is None and free == strip_title_number(title) else free
 
 
 def _find_known(tx: Transaction, key: ItemKey) -> tuple[ItemProgress | None, int | None]:

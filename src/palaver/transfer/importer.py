@@ -219,7 +219,7 @@ class Importer:
 
 
 def _run_import(run: ImportRun) -> ImportReport:
-    queue = WriteQueue(run.store.engine, run.report, _make_check(run), is_dry_run=run.is_dry_run)
+    queue = WriteQueue(run.store.engine, run.report, _make_check(run))
     conversations, others = ConversationImporter(run, queue), ItemImporter(run, queue)
     count = 0
     for item in run.reader.read_items():
@@ -234,6 +234,7 @@ def _run_import(run: ImportRun) -> ImportReport:
             run.report.add_problem(item)
         else:
             others.add(item)
+        queue.end_item()
     queue.flush()
     if not run.is_dry_run:
         run.store.indexer.notify()

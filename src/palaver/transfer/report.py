@@ -25,11 +25,16 @@ _MAX_LINE_CHARS: Final = 500
 
 MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
 MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
+MAX_DRY_RUN_ROWS: Final = 5_000  # in one transaction of a dry run, which writes no messages
 
 # The counters, and how they read in a report: one, several.
 _COUNT_LABELS: Final = {
     "conversations": ("conversation", "conversations"),
     "messages": ("message", "messages"),
+    "continued": (
+        "conversation that went on both there and here, with its rest in a second one",
+        "conversations that went on both there and here, each with its rest in a second one",
+    ),
     "grown": ("conversation with new messages", "conversations with new messages"),
     "files": ("file", "files"),
     "people": ("person", "people"),
@@ -178,27 +183,27 @@ class Batch:
 Step = Callable[["Transaction", Batch], object]
 
 
+class _RolledBack(Exception):
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+
+
 class WriteQueue:
     """Runs the steps of an import in order, many in each transaction.
 
     Transactions stay small, so that people who write meanwhile hardly wait, and there are few of them, because each
-    has to reach the disk. `check` is called at the beginning of each: it raises if nothing may be written any more.
+    has to reach the disk. `prepare` is called at the beginning of each: it raises if nothing may be written any more.
 
-    In a dry run, all steps run in one transaction that is taken back: the report is the one that an import would make.
+    A dry run does the same work and rolls it back, so that it counts what the import would count. Each of its
+    transactions has whole items, because the next one sees nothing of it.
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        report: ImportReport,
-        check: Callable[[Transaction], None] = lambda _tx: None,
-        *,
-        is_dry_run: bool = False,
+        self, engine: Engine, report: ImportReport, prepare: Callable[[Transaction], None] = lambda _tx: None
     ) -> None:
         self._engine = engine
         self._report = report
-        self._check = check
-        self._is_dry_run = is_dry_run
+        self._prepare = prepare
         self._known: dict[tuple[str, object], Any] = {}
         self._steps: list[Step] = []
         self._rows = 0
@@ -213,7 +218,12 @@ class WriteQueue:
         self._steps.append(step)
         self._rows += rows
         self._chars += chars
-        if not self._is_dry_run and (self._rows >= MAX_BATCH_ROWS or self._chars >= MAX_BATCH_CHARS):
+        if not self._report.is_dry_run and (self._rows >= MAX_BATCH_ROWS or self._chars >= MAX_BATCH_CHARS):
+            self.flush()
+
+    def end_item(self) -> None:
+        """End the transaction of a dry run if it is long enough."""
+        if self._report.is_dry_run and self._rows >= MAX_DRY_RUN_ROWS:
             self.flush()
 
     def flush(self) -> None:
@@ -223,25 +233,21 @@ class WriteQueue:
             return
 
         def run(tx: Transaction) -> Batch:
-            self._check(tx)
+            self._prepare(tx)
             batch = Batch(self._known)
             for step in steps:
                 step(tx, batch)
-            if self._is_dry_run:
-                raise _DryRunEnded(batch)
+            if self._report.is_dry_run:
+                raise _RolledBack(batch)
             return batch
 
         crash_point("import.before_batch")
         try:
             batch = self._engine.run(Write(run, is_long=True))
-        except _DryRunEnded as ended:
-            batch = ended.batch
-        crash_point("import.batch_stored")
+        except _RolledBack as rolled_back:
+            batch = rolled_back.batch
+        else:
+            crash_point("import.batch_stored")
+            self._known |= batch.found
         self._steps, self._rows, self._chars = [], 0, 0
-        self._known |= batch.found
         self._report.extend(batch.report)
-
-
-class _DryRunEnded(Exception):
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch

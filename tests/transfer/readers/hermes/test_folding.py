@@ -15,6 +15,7 @@ from palaver.transfer.readers.hermes.folding import (
     SUMMARIZE,
     Copy,
     PlannedRecord,
+    find_flushed_again,
     find_repeats,
     measure_overlap,
     plan_compactions,
@@ -98,6 +99,49 @@ CALL = {"tool_calls": [{"id": "call_1", "function": {"name": "look", "arguments"
 )
 def test_repeated_writes_are_found_by_evidence(lines: list[Line], expected: int) -> None:
     assert find_repeats(make_marks(lines)).count(0) == expected
+
+
+FLUSHED: list[Line] = [("U", "go", 10.0), ("A", "Done.", 12.25), ("U", "go", 20.0), ("A", "Done.", 22.5)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param(FLUSHED, 4, id="said twice"),
+        pytest.param([*FLUSHED, *FLUSHED], 4, id="all of it again"),
+        pytest.param([*FLUSHED, *FLUSHED[:2]], 4, id="the beginning again"),
+        pytest.param([*FLUSHED, *FLUSHED, *FLUSHED, ("U", "more", 30.0)], 5, id="twice again, and on"),
+        pytest.param([*FLUSHED, ("U", "more", 30.0), *FLUSHED, ("U", "more", 30.0)], 5, id="with more"),
+        pytest.param(
+            [FLUSHED[0], ("A", "oh", 11.5, {"is_undone": True}), *FLUSHED[1:], *FLUSHED],
+            5,
+            id="without an undone message",
+        ),
+        pytest.param(
+            [("U", "ok", 10.0), ("A", "Done.", 12.25), ("U", "ok", 10.0), ("A", "Done.", 14.5)],
+            4,
+            id="two messages in the same second",
+        ),
+        pytest.param([*FLUSHED, *[(role, text, at + 0.5) for role, text, at in FLUSHED]], 8, id="other times"),
+        pytest.param([("T", "ok", 10.5), ("A", "so", 10.5), ("T", "ok", 10.5)], 3, id="one time for a whole turn"),
+        pytest.param([("U", "go", None), ("A", "Done.", None)] * 2, 4, id="without times"),
+    ],
+)
+def test_messages_that_are_stored_again_with_their_exact_times_are_found(lines: list[Line], expected: int) -> None:
+    assert find_flushed_again(make_marks(lines)).count(0) == expected
+    if len(lines) > len(FLUSHED) and expected >= len(FLUSHED):
+        assert len(fold(lines)) == expected
+
+
+def test_copies_around_a_summary_in_place_are_left_to_the_compaction() -> None:
+    summary: Line = ("S", "sum", 23.5)
+    in_place = [*FLUSHED, FLUSHED[0], summary, *FLUSHED[2:], ("U", "new", 30.5)]
+    (first,) = [plan_conversation([[make_copy("a", in_place)]])]
+    kept = [each.kept_count for each in read_planned(first) if isinstance(each, PlannedRecord)]
+    assert max(kept) == 2
+    assert fold(in_place) == ["go", "Done.", "go", "Done.", "new"]
+    again = in_place[4:]
+    assert find_flushed_again(make_marks([*again, *again])).count(0) == len(again)
 
 
 @pytest.mark.parametrize(

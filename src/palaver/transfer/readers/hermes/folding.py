@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict, deque
 from dataclasses import field
 from functools import partial
@@ -374,6 +374,48 @@ def find_repeats(marks: Marks) -> bytearray:
     return dropped
 
 
+def find_flushed_again(marks: Marks) -> bytearray:
+    """Return a 1 for every message of a run that was stored again with the times that it had.
+
+    Before a compaction that starts a new session, Hermes may store all messages of the old one again. Evidence: the
+    run goes back in time, and its messages have the words, the order and the exact times of earlier ones, at least one
+    of them to the fraction of a second: some platforms give whole seconds, in which a person can say "ok" twice. What
+    stands right before or after a summary is left to `plan_compactions`.
+    """
+    dropped = bytearray(len(marks))
+    if not any(after < before for before, after in pairwise(marks.times)):
+        return dropped
+    places: dict[tuple[int, float], list[int]] = defaultdict(list)  # of the messages that stay
+    run: list[int] = []
+    last = ABSENT  # the place of which the last message of the run is a copy
+
+    def close_run() -> None:
+        around = (run[0] - 1, run[-1] + 1) if run else ()
+        is_copy = not any(marks.flags[each] & SUMMARY for each in around if each < len(marks))
+        is_copy = is_copy and any(not marks.times[each].is_integer() for each in run)
+        for each in run:
+            if is_copy:
+                dropped[each] = 1
+            else:
+                places[marks.keys[each], marks.times[each]].append(each)
+        run.clear()
+
+    for index in range(len(marks)):
+        known = places.get((marks.keys[index], marks.times[index]), [])
+        place = known[bisect_right(known, last)] if run and known and known[-1] > last else ABSENT
+        if place == ABSENT:
+            close_run()
+            known = places.get((marks.keys[index], marks.times[index]), [])
+            place = known[0] if known and marks.times[index] < marks.times[index - 1] else ABSENT
+        if place == ABSENT:
+            places[marks.keys[index], marks.times[index]].append(index)
+        else:
+            last = place
+            run.append(index)
+    close_run()
+    return dropped
+
+
 def _can_be_repeat(marks: Marks, index: int) -> bool:
     if marks.flags[index] & (SUMMARY | UNNAMED_RESULT):
         return False
@@ -475,8 +517,7 @@ def plan_session(copies: Sequence[Copy]) -> SessionPlan:
         marks = _read_marks(copy)
         if repeats := copy.dropped.count(1):
             plan.folded.append(
-                f"{_count(repeats)} written again to {copy.name}: the same turn in the same order, at once or with the"
-                " same ids"
+                f"{_count(repeats)} written again to {copy.name}: the same order, at once or with the same times or ids"
             )
         if copy.has_local_times and len(plan.marks) and (shift := estimate_zone_shift(plan.marks, marks)):
             copy.shift = shift
@@ -495,17 +536,27 @@ def _read_marks(copy: Copy) -> Marks:
         if isinstance(record, Record):
             every.add_record(record)
     copy.rewritten = find_rewritten(every)
+    copy.dropped = find_flushed_again(every)
     for index, is_rewritten in enumerate(copy.rewritten):
         if is_rewritten:
             every.times[index] = math.nan
-    copy.dropped = find_repeats(every)
-    if not any(copy.dropped):
-        return every
-    kept = Marks()
-    for index, is_dropped in enumerate(copy.dropped):
+    once, places = _drop(every, copy.dropped)
+    repeats = find_repeats(once)
+    for place, is_repeat in zip(places, repeats, strict=True):
+        copy.dropped[place] |= is_repeat
+    return _drop(once, repeats)[0]
+
+
+def _drop(marks: Marks, dropped: bytearray) -> tuple[Marks, Sequence[int]]:
+    """Return what stays, and where each of it was."""
+    if not any(dropped):
+        return marks, range(len(marks))
+    kept, places = Marks(), array("q")
+    for index, is_dropped in enumerate(dropped):
         if not is_dropped:
-            kept.copy(every, index)
-    return kept
+            kept.copy(marks, index)
+            places.append(index)
+    return kept, places
 
 
 def _fold_in(plan: SessionPlan, copy: Copy, marks: Marks) -> None:
