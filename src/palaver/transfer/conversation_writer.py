@@ -49,7 +49,7 @@ from palaver.transfer.imported import (
 from palaver.transfer.places import Place, PlaceFinder, put_on_lane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from palaver.transfer.import_rows import EventRow
@@ -88,31 +88,19 @@ class ConversationImporter:
             writer.write()
         elif not item.is_done:
             writer.resume(item, session_no)
-        elif session_no is not None and self._can_be_shared(conversation, item, session_no):
-            writer.write_again(item)
+        elif self._is_shared_now(conversation) and run.store.engine.run(Read(lambda tx: writer.is_personal(tx, item))):
+            writer.write_again(item, lambda tx: writer.is_personal(tx, item, tx.for_update))
         elif (first := writer.append_new_entries(item, session_no or 0)) is not None:
             title = run.store.engine.run(Read(lambda tx: _find_next_title(tx, session_no or 0)))
             rest = make_continuation(conversation, item.entry_count, created_at=first.at, title=title)
             self.add(rest, continues=conversation)
 
-    def _can_be_shared(self, conversation: ImportedConversation, item: ItemProgress, session_no: int) -> bool:
-        """Whether a group has come to share one conversation since this one came in as that of one person.
-
-        Then it comes in again as the group's, if nothing was said or changed in it here.
-        """
+    def _is_shared_now(self, conversation: ImportedConversation) -> bool:
+        """Whether this is what a group is on whose people share one conversation here."""
         source = conversation.source
-        if not (conversation.is_current and self._run.is_trusted and source and source.chat_type is not ChatType.DM):
+        if source is None or source.chat_type is ChatType.DM or not self._run.is_trusted:
             return False
-        if not self._run.config.is_shared(source):
-            return False
-
-        def check(tx: Transaction) -> bool:
-            session = sessions.get_by_no(tx, session_no).session
-            is_untouched = import_rows.find_last_seq_if_unchanged(tx, session_no, item.last_seq) is not None
-            has_own_title = session.title is not None and session.title != clean_imported_title(conversation.title)
-            return not session.shared and is_untouched and not has_own_title and not session.pinned
-
-        return self._run.store.engine.run(Read(check))
+        return conversation.is_current and self._run.config.is_shared(source)
 
 
 @dataclass(eq=False)
@@ -150,9 +138,22 @@ class ConversationWriter:
         self._session_id = item.session_id  # type: ignore[assignment]
         self.write(stored=item)
 
-    def write_again(self, item: ItemProgress) -> None:
-        self._queue.add(lambda tx, _batch: imports.remove(tx, self._key, item.session_id))
+    def write_again(self, item: ItemProgress, may_remove: Callable[[Transaction], bool] = lambda _tx: True) -> None:
+        self._queue.add(lambda tx, _batch: may_remove(tx) and imports.remove(tx, self._key, item.session_id))
         self.write()
+
+    def is_personal(self, tx: Transaction, item: ItemProgress, lock: str = "") -> bool:
+        """Whether the conversation came in as one person's, and nothing was said or changed in it here.
+
+        If the group shares its conversation by now, it comes in again as the group's.
+        """
+        no = import_rows.find_session_no(tx, item.session_id)
+        row = None if no is None else sessions.find_by_no(tx, no, lock)
+        if row is None or row.session.shared or row.session.pinned:
+            return False
+        has_own_title = row.session.title not in (None, clean_imported_title(self._conversation.title))
+        is_untouched = import_rows.find_last_seq_if_unchanged(tx, row.no, item.last_seq) is not None
+        return is_untouched and not has_own_title
 
     def append_new_entries(self, item: ItemProgress, session_no: int) -> ImportedEntry | None:
         """Append what a conversation that is here has got there since.
