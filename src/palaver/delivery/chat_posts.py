@@ -32,6 +32,7 @@ from palaver.sessions import (
     turns_table as turns,
 )
 from palaver.sessions.delivery import Address
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.message import Message
 from palaver.sessions.policy import ResetMode
 from palaver.sessions.quoted_messages import describe_author
@@ -54,7 +55,7 @@ MAX_CARRIED_POSTS: Final = 5
 class ChatPost:
     text: str
     sent_by: SentBy
-    heading: str = ""  # above the text in a chat; no part of the message that is stored
+    heading: str = ""  # above the text where people read it in a chat; no part of the message that is stored
     attachment_ids: Sequence[str] = ()
     turn_no: int | None = None  # the turn of a job's run; it sends at most one message to an address
     session_no: int | None = None  # the conversation of the run: it shows deliveries that have no other conversation
@@ -79,7 +80,7 @@ def post_to_chat(
     if chat.source is None or chat.address is None:
         if post.file_address is None:
             raise ValueError("A file needs an address.")
-        return PostedMessage(None, None, _enqueue(tx, post.file_address, replace(post, heading=""), now))
+        return PostedMessage(None, None, _enqueue(tx, post.file_address, post, now))
     is_group = chat.source.chat_type is not ChatType.DM
     has_lane_per_person = is_group and not config.is_shared(replace(chat.source, user_id=_ANY_USER))
     if not chat.is_known or has_lane_per_person:
@@ -127,10 +128,11 @@ def _append(tx: Transaction, session_no: int, post: ChatPost, now: int) -> Poste
 def _enqueue(
     tx: Transaction, address: Address, post: ChatPost, now: int, *, message_seq: int | None = None
 ) -> DeliveryId:
+    heading = "" if address.platform in (Platform.LOCAL, *MACHINE_PLATFORMS) else post.heading
     return deliveries.enqueue(
         tx,
         str(address),
-        join_texts("\n\n", filter(None, (post.heading, post.text))),
+        join_texts("\n\n", filter(None, (heading, post.text))),
         now,
         session_no=post.session_no,
         turn_no=post.turn_no,

@@ -47,6 +47,7 @@ from palaver.jobs.schedule import load_zone
 from palaver.people.model import Role
 from palaver.sessions import table as sessions
 from palaver.sessions.context import clean_chat_text
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.sent_message import SenderKind, SentBy
 from palaver.sessions.speech import find_attachment_ids
 from palaver.sessions.turn import InterruptReason, TurnState
@@ -367,7 +368,7 @@ class RunEnd:
         """
         job, is_person_told = self.job_row.job, False
         for chat in self._find_chats()[0]:
-            if chat.kind is ChatKind.LOCAL:
+            if chat.kind is ChatKind.LOCAL or (chat.source and chat.source.platform in MACHINE_PLATFORMS):
                 continue
             is_shared = chat.session_no is not None and sessions.get_by_no(self.tx, chat.session_no).session.shared
             if not is_shared and not is_read_by_others(chat):

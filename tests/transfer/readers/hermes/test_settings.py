@@ -86,3 +86,24 @@ def test_settings_of_a_profile_are_named_and_not_proposed(tmp_path: Path) -> Non
     found = read(folder)
     assert found["session_reset.mode"].value == "none"
     assert found["profile work"].shown == "session_reset.mode, session_reset.idle_minutes"
+
+
+@pytest.mark.parametrize(
+    ("files", "ignoring"),
+    [
+        ({"env": "TELEGRAM_ALLOWED_USERS=1\nDISCORD_HOME_CHANNEL=2\n"}, {"telegram"}),
+        ({"env": "GATEWAY_ALLOWED_USERS=1\nDISCORD_HOME_CHANNEL=2\n"}, {"discord"}),
+        ({"env": "DISCORD_HOME_CHANNEL=2\n", "config": "unauthorized_dm_behavior: ignore"}, {"discord"}),
+        (
+            {
+                "env": "TELEGRAM_ALLOWED_USERS=1\nDISCORD_HOME_CHANNEL=2\n",
+                "config": "platforms: {telegram: {unauthorized_dm_behavior: pair}, matrix: {dm_policy: disabled}}",
+            },
+            {"matrix"},
+        ),
+        ({"env": "DISCORD_HOME_CHANNEL=2\n"}, set()),
+    ],
+)
+def test_strangers_get_no_reply_where_they_got_none(tmp_path: Path, files: dict[str, str], ignoring: set[str]) -> None:
+    found = read(write_home(tmp_path / "h", **files))
+    assert {key.split(".")[1] for key in found if key.endswith(".strangers")} == ignoring

@@ -74,6 +74,7 @@ def read_settings(home: HermesHome) -> Iterator[ImportedSetting]:
                 yield ImportedSetting(name=f"{section}.{name}", shown=_get_mode(as_dict(policy)), meaning=meaning)
             else:
                 yield from _list_policy(f"{section}.{name}", key, as_dict(policy), _get_mode(as_dict(policy)))
+    yield from _list_strangers(home)
     busy = as_dict(config.get("display")).get("busy_input_mode")
     if busy in ("interrupt", "queue", "steer"):
         yield ImportedSetting(name="display.busy_input_mode", shown=busy, key="turns.busy_policy", value=busy)
@@ -188,6 +189,29 @@ def _convert_policy_key(section: str, name: str) -> str | None:
         return None
     has_chats = name not in OWN_SOURCES and platform not in {Platform.WEBHOOK, *MULTI_SESSION_PLATFORMS}
     return f"{section}.{platform}" if has_chats else None
+
+
+def _list_strangers(home: HermesHome) -> Iterator[ImportedSetting]:
+    """List the platforms on which strangers get no reply: where a setting says so, or there is an allow-list."""
+    settings = home.settings
+    sections = as_dict(settings.get("platforms"))
+    listed = {each.platform for each in settings.allowed}
+    for name in sorted({*listed, *settings.homes, *map(as_text, sections)} - {"", *OWN_SOURCES}):
+        section = {**as_dict(as_dict(sections.get(name)).get("extra")), **as_dict(sections.get(name))}
+        chosen = section.get("unauthorized_dm_behavior", settings.get("unauthorized_dm_behavior"))
+        has_list = name in listed or "" in listed or name == "email"
+        has_list = has_list or section.get("dm_policy") in ("allowlist", "disabled")
+        if chosen != "ignore" and (not has_list or "unauthorized_dm_behavior" in section):
+            continue
+        with suppress(InvalidSource):
+            yield ImportedSetting(
+                name=f"unauthorized_dm_behavior of {name}",
+                shown="ignore",
+                is_default=chosen != "ignore",
+                key=f"platforms.{convert_platform(name)}.strangers",
+                value="ignore",
+                meaning="Strangers get no reply there. Otherwise they get a code here, to ask for access with.",
+            )
 
 
 def _list_left_out(home: HermesHome) -> Iterator[ImportedSetting]:
