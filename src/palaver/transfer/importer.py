@@ -39,7 +39,15 @@ from palaver.transfer.imported import (
     ImportReader,
     InvalidImport,
 )
-from palaver.transfer.report import Batch, ImportOptions, ImportReport, ImportRun, WriteQueue
+from palaver.transfer.report import (
+    MAX_BATCH_ROWS,
+    MAX_DRY_RUN_ROWS,
+    Batch,
+    ImportOptions,
+    ImportReport,
+    ImportRun,
+    WriteQueue,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -235,7 +243,7 @@ def _run_import(run: ImportRun) -> ImportReport:
             run.report.add_problem(item)
         else:
             others.add(item)
-        queue.end_item()
+        queue.end_item(MAX_DRY_RUN_ROWS if run.is_trusted else MAX_BATCH_ROWS)
     queue.flush()
     if not run.is_dry_run:
         run.store.indexer.notify()

@@ -26,7 +26,7 @@ _MAX_LINE_CHARS: Final = 500
 
 MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
 MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
-MAX_DRY_RUN_ROWS: Final = 5_000  # in one transaction of a dry run, which writes no messages
+MAX_DRY_RUN_ROWS: Final = 5_000  # the same in a dry run by the operator, which writes no messages
 
 # The counters, and how they read in a report: one, several.
 _COUNT_LABELS: Final = {
@@ -232,9 +232,9 @@ class WriteQueue:
         if self._report.is_dry_run:
             self._first_steps = (step,)
 
-    def end_item(self) -> None:
+    def end_item(self, max_dry_run_rows: int) -> None:
         """End the transaction of a dry run if it is long enough."""
-        if self._report.is_dry_run and self._rows >= MAX_DRY_RUN_ROWS:
+        if self._report.is_dry_run and self._rows >= max_dry_run_rows:
             self.flush()
 
     def flush(self) -> None:

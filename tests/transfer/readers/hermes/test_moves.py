@@ -53,8 +53,9 @@ def test_the_report_says_that_a_session_was_stored_again(home: Any) -> None:
         (
             "hermes-0.19.0",
             [
-                "telegram:111 (Ada): 1 conversation",
-                "whatsapp-web:4366012345: 1 conversation",
+                "telegram:111 (Ada): 2 conversations",
+                "slack:U42 (Di): 1 conversation",
+                "whatsapp-web:4366012345 (Cy): 1 conversation",
                 "discord:77 (Bo): 0 conversations",
                 "telegram:112: 0 conversations",
             ],
