@@ -198,10 +198,17 @@ def test_a_job_that_others_read_has_no_tools_that_know_its_person(home: Home, he
     notes = home.get_json("import", "hermes", hermes)["notes"]["listed"]
     jobs = {each["name"]: each for each in home.get_json("jobs", "list")["jobs"]}
     assert jobs["Trip"]["toolsets"] == []
-    assert jobs["Weather"]["toolsets"] == ["history", "memory"]
+    assert jobs["Weather"]["toolsets"] == []  # it runs as the owner, and goes to Ada, who is another person here
     assert (jobs["Disk log"]["targets"], jobs["Disk log"]["toolsets"]) == (["local"], ["history", "memory"])
     assert "The job “No place” is paused, as it was there." in notes
     assert any("“Trip”" in note and "memories" in note for note in notes)
+
+
+def test_a_job_that_only_its_person_reads_keeps_them(home: Home, hermes: Path) -> None:
+    home("import", "hermes", hermes, "--me", "telegram:111")
+    jobs = {each["name"]: each["toolsets"] for each in home.get_json("jobs", "list")["jobs"]}
+    assert jobs["Weather"] == ["history", "memory"]
+    assert jobs["Trip"] == []
 
 
 def test_runs_are_in_the_project_of_runs(home: Home, hermes: Path) -> None:

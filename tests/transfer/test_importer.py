@@ -328,7 +328,11 @@ def test_the_rest_of_a_conversation_that_went_on_both_there_and_here_is_a_branch
     rest = next(each for each in list_all(store) if each.id != here.id)
     assert (rest.title, rest.parent_id, rest.created_at) == ("Trip #2", here.id, START + timedelta(minutes=2))
     assert get_texts(store, rest.id) == ["c", "d"]
-    assert store.load_events(here.id) == before
+    *events, forked = store.load_events(here.id)
+    assert events == before
+    assert (forked.kind, forked.facts["fork_id"]) == (EventKind.FORKED, rest.id)
+    started = store.load_events(rest.id)[0]
+    assert (started.facts["reason"], started.facts["previous"], started.facts["is_rest"]) == ("fork", here.id, True)
     assert store.get_or_create_session(ADA).session.id == here.id
 
     written = dump(store)
@@ -339,6 +343,8 @@ def test_the_rest_of_a_conversation_that_went_on_both_there_and_here_is_a_branch
     assert count(grown) == {"continued": 1, "grown": 1, "messages": 1}
     assert "“Trip #2”" in grown.notes.lines[0]
     assert get_texts(store, rest.id) == ["c", "d", "e"]
+
+    assert len(store.load_events(here.id)) == len(before) + 1
 
     store.append_to_transcript(rest.id, "said here, too")
     run(make("a", "b", "c", "d", "e", "f"))

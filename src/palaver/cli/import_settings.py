@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from palaver.people.model import Principal
-    from palaver.sessions.store import SessionStore
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.reader import LoadedSettings
     from palaver.transfer.imported import ImportedSetting
@@ -68,14 +67,14 @@ class SettingsOffer:
     def open_count(self) -> int:
         return sum(each.state is ProposalState.DIFFERS for each in self.proposals)
 
-    def decide(self, choice: bool | None, *, dry_run: bool) -> LoadedSettings | None:
+    def decide(self, choice: bool | None, *, dry_run: bool, can_ask: bool = True) -> LoadedSettings | None:
         """Apply what differs if the operator wants that, and return the settings from then on; None if they stay.
 
         At a terminal it asks once. A dry run returns what the settings would be.
         """
         if not self.open_count:
             return None
-        if choice is None and not dry_run and is_interactive() and not output.wants_json():
+        if choice is None and can_ask and not dry_run and is_interactive() and not output.wants_json():
             self.was_shown = True
             for line in self.format_lines():
                 click.echo(output.clean_text(line))
@@ -176,12 +175,3 @@ def _format_proposal(proposal: SettingProposal) -> str:
             return f"{there} → {setting.key} can't have this value here: {proposal.reason}"
         case _:
             return f"{there} → {setting.key}: {format_plain(setting.value)} (here: {here})"
-
-
-def read_offer(store: SessionStore, editor: SettingsEditor, reader: object) -> SettingsOffer | None:
-    """Return the settings that the files of a reader have; None if files of its program have none."""
-    from palaver.transfer.imported import ReadsSettings
-
-    if not isinstance(reader, ReadsSettings):
-        return None
-    return SettingsOffer(editor, store.get_owner().principal, reader.read_settings())

@@ -16,7 +16,7 @@ from palaver.core.clock import check_timezone, to_micros
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import check_count
-from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.source import Platform, SessionSource
 from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.core.titles import clean_long_text
@@ -241,14 +241,9 @@ def has_other_readers(chats: ReachableChats, targets: Iterable[str]) -> bool:
             chat = chats.resolve(target)
         except InvalidInput:
             return True
-        if is_read_by_others(chat):
+        if chats.is_read_by_others(chat):
             return True
     return False
-
-
-def is_read_by_others(chat: ReachableChat) -> bool:
-    """Whether people other than the one who sends there read it; also true if they are unknown."""
-    return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
 
 
 def list_grantable_toolsets(environment: JobEnvironment, role: Role) -> tuple[str, ...]:

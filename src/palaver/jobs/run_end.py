@@ -29,7 +29,7 @@ from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_cha
 from palaver.delivery.notices import notify_person, send_notice_to_address
 from palaver.delivery.reachable_chats import ChatKind, ReachableChats
 from palaver.jobs import runs_table as job_runs, table as jobs
-from palaver.jobs.fields import get_origin, is_own_conversation, is_read_by_others
+from palaver.jobs.fields import get_origin, is_own_conversation
 from palaver.jobs.model import (
     ALERT_AFTER_FAILURES,
     MAX_JOB_NAME_CHARS,
@@ -45,7 +45,6 @@ from palaver.jobs.model import (
 )
 from palaver.jobs.schedule import load_zone
 from palaver.people.model import Role
-from palaver.sessions import table as sessions
 from palaver.sessions.context import clean_chat_text
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.sent_message import SenderKind, SentBy
@@ -322,14 +321,13 @@ class RunEnd:
 
         Two targets that are the same place get one message. What the person may not send to any more gets none.
         """
-        chats, errors = self._find_chats()
+        chats, errors = self._find_chats(self._make_reachable())
         job = self.job_row.job
         post = self._make_post(text, attachment_ids, turn_no)
-        heading = (
-            "" if starts_with_name(text, job.name) else say("job.heading", "**Job {name}**", name=format_name(job))
-        )
+        if not starts_with_name(text, job.name):
+            post = replace(post, heading=say("job.heading", "**Job {name}**", name=format_name(job)))
         for chat in chats:
-            post_to_chat(self.tx, self.config, chat, replace(post, heading=heading), self.now)
+            post_to_chat(self.tx, self.config, chat, post, self.now)
         return errors
 
     def _make_post(self, text: str, attachment_ids: Sequence[str] = (), turn_no: int | None = None) -> ChatPost:
@@ -343,10 +341,13 @@ class RunEnd:
             file_address=make_file_address(make_folder_name(job), make_file_name(run)),
         )
 
-    def _find_chats(self) -> tuple[list[ReachableChat], dict[str, str]]:
+    def _make_reachable(self) -> ReachableChats:
+        origin = get_origin(self.job_row)
+        return ReachableChats(self.tx, self.job_row.principal, self.config, self.now, origin=origin)
+
+    def _find_chats(self, reachable: ReachableChats) -> tuple[list[ReachableChat], dict[str, str]]:
         """Return the places that the targets of the job lead to, each once, and why a target leads nowhere."""
         origin = get_origin(self.job_row)
-        reachable = ReachableChats(self.tx, self.job_row.principal, self.config, self.now, origin=origin)
         chats: dict[object, ReachableChat] = {}
         errors: dict[str, str] = {}
         for target in self.job_row.job.targets:
@@ -366,12 +367,11 @@ class RunEnd:
 
         Others who read along are not told the reason: it may be about the person's budget, for example.
         """
-        job, is_person_told = self.job_row.job, False
-        for chat in self._find_chats()[0]:
+        job, is_person_told, reachable = self.job_row.job, False, self._make_reachable()
+        for chat in self._find_chats(reachable)[0]:
             if chat.kind is ChatKind.LOCAL or (chat.source and chat.source.platform in MACHINE_PLATFORMS):
                 continue
-            is_shared = chat.session_no is not None and sessions.get_by_no(self.tx, chat.session_no).session.shared
-            if not is_shared and not is_read_by_others(chat):
+            if not reachable.is_read_by_others(chat):
                 shown = text
                 is_person_told = is_person_told or chat.address is not None
             else:

@@ -11,16 +11,17 @@ on where the last one stopped.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.agent.profiles import clean_workspace
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction
-from palaver.core.errors import InvalidInput, InvalidTitle
+from palaver.core.errors import InvalidInput, InvalidTitle, SessionNotFound
 from palaver.core.ids import PersonId, SessionId, new_session_id
 from palaver.core.source import ChatType, encode_source
 from palaver.core.text import make_storable
@@ -29,10 +30,12 @@ from palaver.media import table as attachments
 from palaver.people import table as people
 from palaver.sessions import (
     hidden_ranges as read_marks,
+    log_table as events,
     projects_table as projects,
     table as sessions,
     usage_table as usage,
 )
+from palaver.sessions.events import EventKind
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.message import Author
 from palaver.sessions.model import EndReason, StartReason
@@ -66,13 +69,20 @@ _MAX_MODEL_CHARS: Final = 200
 _MAX_SHOWN_CHARS: Final = 80  # of an id or a title, in a report
 
 
+class Original(NamedTuple):
+    """A conversation that went on both there and here."""
+
+    conversation: ImportedConversation
+    session_id: str
+
+
 class ConversationImporter:
     def __init__(self, run: ImportRun, queue: WriteQueue) -> None:
         self._run = run
         self._queue = queue
         self._places = PlaceFinder(run)
 
-    def add(self, conversation: ImportedConversation, *, continues: ImportedConversation | None = None) -> None:
+    def add(self, conversation: ImportedConversation, *, original: Original | None = None) -> None:
         """Add a conversation, or the rest of one that went on both there and here."""
         run = self._run
         owner = "" if run.is_trusted and conversation.source is not None else run.person.id
@@ -83,7 +93,7 @@ class ConversationImporter:
             return
         for line in conversation.folded:
             run.report.folded.add(f"{describe_conversation(conversation)}: {line}")
-        writer = ConversationWriter(run, self._queue, self._places, conversation, key, continues)
+        writer = ConversationWriter(run, self._queue, self._places, conversation, key, original)
         if item is None:
             writer.write()
         elif not item.is_done:
@@ -93,7 +103,7 @@ class ConversationImporter:
         elif (first := writer.append_new_entries(item, session_no or 0)) is not None:
             title = run.store.engine.run(Read(lambda tx: _find_next_title(tx, session_no or 0)))
             rest = make_continuation(conversation, item.entry_count, created_at=first.at, title=title)
-            self.add(rest, continues=conversation)
+            self.add(rest, original=Original(conversation, item.session_id or ""))
 
     def _is_shared_now(self, conversation: ImportedConversation) -> bool:
         """Whether this is what a group is on whose people share one conversation here."""
@@ -110,7 +120,7 @@ class ConversationWriter:
     _places: PlaceFinder
     _conversation: ImportedConversation
     _key: ItemKey
-    _continues: ImportedConversation | None = None
+    _original: Original | None = None
 
     def __post_init__(self) -> None:
         run, conversation = self._run, self._conversation
@@ -126,6 +136,8 @@ class ConversationWriter:
         platform = run.reader.platform if conversation.source is None else conversation.source.platform
         self._start_reason = StartReason.FIRST if conversation.parent_origin_id is None else StartReason.FORK
         facts: dict[str, object] = {"reason": self._start_reason.value, "imported_from": run.reader.format}
+        if self._original is not None:
+            facts |= {"previous": self._original.session_id, "is_rest": True}
         self._log = ConversationLog(
             started_at=self._created_at, started_facts=facts, is_from_human=platform not in MACHINE_PLATFORMS
         )
@@ -413,6 +425,11 @@ class ConversationWriter:
         row = sessions.get_by_no(tx, no)
         references = {"parent_no": self._find_parent(tx), "project_no": self._find_project(tx, place)}
         import_rows.update_session(tx, no, {**columns, **references})
+        if self._original is not None and references["parent_no"] is not None:
+            with suppress(SessionNotFound):  # it is being deleted
+                events.append_event(
+                    tx, references["parent_no"], EventKind.FORKED, run.now, fork_id=self._session_id, at_seq=None
+                )
         self._record_usage(tx)
         if conversation.model is not None:  # after the usage, which names a model, too
             names = {"model": conversation.model, "provider": conversation.provider}
@@ -432,11 +449,11 @@ class ConversationWriter:
         self._report_continuation(batch, title)
 
     def _report_continuation(self, batch: Batch, title: str | None) -> None:
-        if self._continues is None:
+        if self._original is None:
             return
         batch.report.count("continued")
         batch.report.notes.add(
-            f"{describe_conversation(self._continues)} went on both there and here. It stays as it is here. What was"
+            f"{describe_conversation(self._original.conversation)} went on both there and here. It stays as it is here. What was"
             f" said there since is in the conversation “{title}”, which branches from it."
         )
 

@@ -192,7 +192,15 @@ class ImportReader(Protocol):
 
 
 @runtime_checkable
-class ReadsSettings(Protocol):
+class ReaderOfSettings(Protocol):
     """A reader of a program whose settings can be applied here. They apply before its items are read."""
 
     def read_settings(self) -> list[ImportedSetting]: ...
+
+
+@runtime_checkable
+class ReaderOfChats(Protocol):
+    """A reader whose files name people on chat platforms: the operator is asked which accounts are theirs."""
+
+    def list_chats(self) -> Iterator[SessionSource | ImportedAccount]:
+        """Return where each conversation with messages took place, and who was allowed, without reading messages."""

@@ -13,6 +13,7 @@ from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Engine, Transaction, Write
 
 if TYPE_CHECKING:
+    from palaver.core.source import SessionSource
     from palaver.media.attachments import Attachments
     from palaver.people.model import Person
     from palaver.sessions.gateway_config import GatewayConfig
@@ -25,7 +26,7 @@ _MAX_LINE_CHARS: Final = 500
 
 MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
 MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
-MAX_DRY_RUN_ROWS: Final = 5_000  # in one transaction of a dry run, which writes no messages
+MAX_DRY_RUN_ROWS: Final = 5_000  # the same in a dry run by the operator, which writes no messages
 
 # The counters, and how they read in a report: one, several.
 _COUNT_LABELS: Final = {
@@ -38,6 +39,7 @@ _COUNT_LABELS: Final = {
     "grown": ("conversation with new messages", "conversations with new messages"),
     "files": ("file", "files"),
     "people": ("person", "people"),
+    "linked": ("chat account that is yours now", "chat accounts that are yours now"),
     "projects": ("project", "projects"),
     "saved_prompts": ("saved prompt", "saved prompts"),
     "memories": ("memory", "memories"),
@@ -139,6 +141,7 @@ class ImportRun:
     is_trusted: bool
     is_dry_run: bool
     options: ImportOptions
+    own_accounts: tuple[SessionSource, ...] = ()  # that belong to `person`, as the operator said
     on_progress: Callable[[int], None] | None = None  # called with the number of conversations so far
     on_entry: Callable[[], None] = lambda: None  # called after each entry of a conversation
     report: ImportReport = field(init=False)
@@ -205,6 +208,7 @@ class WriteQueue:
         self._report = report
         self._prepare = prepare
         self._known: dict[tuple[str, object], Any] = {}
+        self._first_steps: tuple[Step, ...] = ()
         self._steps: list[Step] = []
         self._rows = 0
         self._chars = 0
@@ -221,9 +225,16 @@ class WriteQueue:
         if not self._report.is_dry_run and (self._rows >= MAX_BATCH_ROWS or self._chars >= MAX_BATCH_CHARS):
             self.flush()
 
-    def end_item(self) -> None:
+    def add_first(self, step: Step) -> None:
+        """Run a step before all others. A dry run repeats it in each transaction, as it rolls back each."""
+        self.add(step)
+        self.flush()
+        if self._report.is_dry_run:
+            self._first_steps = (step,)
+
+    def end_item(self, max_dry_run_rows: int) -> None:
         """End the transaction of a dry run if it is long enough."""
-        if self._report.is_dry_run and self._rows >= MAX_DRY_RUN_ROWS:
+        if self._report.is_dry_run and self._rows >= max_dry_run_rows:
             self.flush()
 
     def flush(self) -> None:
@@ -234,6 +245,8 @@ class WriteQueue:
 
         def run(tx: Transaction) -> Batch:
             self._prepare(tx)
+            for step in self._first_steps:
+                step(tx, Batch(self._known))
             batch = Batch(self._known)
             for step in steps:
                 step(tx, batch)
