@@ -261,6 +261,9 @@ async def update_session(
 ) -> ConversationJson:
     """Change a conversation. If one of the changes is not possible, none is made."""
     changes = body.model_dump(exclude_unset=True)
+    if state.gateway.rules.chats:
+        origin = (await view.summaries.get(session_id)).session.origin
+        profiles.check_chat_choices(state.gateway.rules.find_chat_choices(origin), changes)
     if changes.get("model") is not None:
         check_model_choice(state.gateway.agent, state.gateway.rules, caller.person.role, changes["model"])
     changes |= _check_choices(state, caller, changes)
