@@ -10,7 +10,7 @@ import pytest
 from palaver import SessionSource
 from palaver.accounts import linking
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Write
+from palaver.core.engines.base import Read, Write
 from palaver.core.errors import NotAllowed
 from palaver.memory.service import MemoryOperations
 from palaver.people import account_table as accounts, table as people
@@ -120,6 +120,23 @@ def test_naming_an_account_later_makes_two_people_one(store: SessionStore, run: 
     store.engine.run(Write(unlink))
     assert store.get_or_create_person(ADA).id != store.get_owner().id
     assert list_titles(store, store.get_owner()) == {"Which seeds?"}
+
+
+def test_only_a_direct_message_says_where_the_owner_gets_notices(
+    store: SessionStore, run: Callable[..., ImportReport]
+) -> None:
+    slack = SessionSource("slack", "D7", user_id="U7", user_name="Ada")
+    items = (
+        ImportedAccount(platform="slack", user_id="U7"),
+        ImportedAccount(platform="discord", user_id="77", name="Ada"),
+        make_conversation("c1", make_exchange("Hello"), source=slack),
+    )
+    run("slack:U7", "discord:77", items=items)
+    found = store.engine.run(Read(lambda tx: people.list_chat_accounts(tx, store.get_owner().id)))
+    assert [(str(each.platform), each.dm_source and each.dm_source.chat_id) for each in found] == [
+        ("discord", None),
+        ("slack", "D7"),
+    ]
 
 
 def test_an_account_of_a_person_who_can_sign_in_is_refused_and_nothing_is_written(

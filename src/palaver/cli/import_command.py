@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from palaver.transfer.report import ImportReport
 
 OWN_FORMAT = "palaver"
+_MAX_CHOICES = 30  # of chat accounts, those with the most conversations
 
 
 class _FormatChoice(click.ParamType[str]):
@@ -209,12 +210,17 @@ def _choose_accounts(
     accounts = list_chat_accounts(reader)
     if names:
         return find_accounts(accounts, names)
-    choices = list_unlinked_accounts(store, accounts, person.id)
-    if not choices:
+    every = list_unlinked_accounts(store, accounts, person.id)
+    if not every:
         return ()
+    choices = every[:_MAX_CHOICES]
     click.echo("Which of these chat accounts are yours? Their conversations become yours, too.", err=True)
     for number, choice in enumerate(choices, 1):
         click.echo(f"{number:>4}  {output.clean_line(str(choice))}", err=True)
+    if len(every) > len(choices):
+        click.echo(
+            f"      … and {len(every) - len(choices):,} more. If one of them is yours, name it with --me.", err=True
+        )
     chosen = click.prompt(
         "Numbers, separated by commas, or Enter for none",
         default="",

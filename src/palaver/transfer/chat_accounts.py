@@ -31,7 +31,7 @@ MAX_NAMED_ACCOUNTS: Final = 12  # in a message or a question
 
 @dataclass(slots=True)
 class ChatAccount:
-    source: SessionSource  # of a direct message
+    source: SessionSource  # of a direct message, if there was one
     conversation_count: int = 0
 
     def __str__(self) -> str:
@@ -51,15 +51,18 @@ def list_chat_accounts(reader: ImportReader) -> list[ChatAccount]:
         if source is None or account is None:
             continue
         known = accounts.setdefault(account, ChatAccount(source))
-        if not known.source.user_name and source.user_name:
+        name = known.source.user_name or source.user_name
+        if source.chat_type is ChatType.DM:
             known.source = source
-        known.conversation_count += isinstance(item, SessionSource)
+            known.conversation_count += 1
+        known.source = replace(known.source, user_name=name)
     return sorted(accounts.values(), key=lambda each: (-each.conversation_count, format_account(each.source)))
 
 
 def _make_source(item: SessionSource | ImportedAccount) -> SessionSource | None:
-    if isinstance(item, ImportedAccount):
-        return SessionSource(item.platform, item.user_id, user_id=item.user_id, user_name=item.name or None)
+    if isinstance(item, ImportedAccount):  # the chat of their direct messages may have another id than they have
+        source = SessionSource(item.platform, item.user_id, chat_type=ChatType.GROUP, user_id=item.user_id)
+        return replace(source, user_name=item.name or None)
     return item if item.chat_type is ChatType.DM else None
 
 
@@ -82,7 +85,7 @@ def _has_name(source: SessionSource, name: str) -> bool:
     platform, _, user_id = name.strip().partition(":")
     if not user_id or platform.lower() not in {str(source.platform), str(source.platform).partition("-")[0]}:
         return False
-    ids = {each for each in (source.user_id, source.user_id_alt, source.chat_id) if each}
+    ids = {each for each in (source.user_id, source.user_id_alt, source.chat_id_alt) if each}
     wanted = _fold_id(source, user_id)
     return any(wanted == _fold_id(source, each) for each in ids)
 

@@ -453,8 +453,8 @@ class ConversationWriter:
             return
         batch.report.count("continued")
         batch.report.notes.add(
-            f"{describe_conversation(self._original.conversation)} went on both there and here. It stays as it is here. What was"
-            f" said there since is in the conversation “{title}”, which branches from it."
+            f"{describe_conversation(self._original.conversation)} went on both there and here. It stays as it is here."
+            f" What was said there since is in the conversation “{title}”, which branches from it."
         )
 
     def _put_on_lane(self, tx: Transaction, batch: Batch, no: int, place: Place, audience_no: int) -> None:

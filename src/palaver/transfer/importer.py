@@ -100,7 +100,7 @@ class ItemImporter:
         if account is None or not self._is_new(tx, batch, "account", "", ":".join(account)):
             return
         row = people.find_or_add_by_source(tx, source, self._run.now)
-        if row is not None and row.person.id == self._run.person.id:
+        if row is not None and row.person.role is Role.OWNER:
             return
         if row is not None and row.person.role is Role.GUEST:
             people.set_role(tx, row.person.id, Role.MEMBER)
