@@ -45,7 +45,7 @@ _LEFT_OUT: Final = {
     "tts": "Turn on speech here: see the guide on voice.",
 }
 _LEFT_OUT_OF_PLATFORMS: Final = {
-    "channel_overrides": "Here a model is chosen for a conversation, with /model.",
+    "channel_overrides": "Here an owner sets the model or profile of a chat with /sethere.",
     "dm_policy": "Who may write is in people and access here; the people of allow-lists come in.",
     "group_policy": "Who may write is in people and access here; the people of allow-lists come in.",
     "require_mention": _LEFT_OUT["require_mention"],
