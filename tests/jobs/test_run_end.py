@@ -15,6 +15,8 @@ from palaver.core.texts import chat_language, translate
 from palaver.jobs import runs_table as job_runs
 from palaver.jobs.model import PAUSE_AFTER_FAILURES, JobResult, JobRunKind, JobRunState, JobState
 from palaver.jobs.run_end import starts_with_name
+from palaver.people import table as people
+from palaver.people.model import Role
 from palaver.platforms.loopback import LoopbackAdapter
 from palaver.sessions import table as sessions
 from palaver.sessions.delivery import DeliveryState
@@ -248,3 +250,15 @@ async def test_a_failure_in_a_group_is_told_there_without_its_reason_and_to_the_
         "loopback::club": 'The job "Tea" has failed this time. It does not run again.',
         "loopback::ada": 'The job "Tea" has failed, and does not run again: The agent gave no answer.',
     }
+
+
+async def test_another_person_who_gets_the_answers_of_a_job_is_not_told_why_it_failed(
+    town: JobTown, agent: MoodyAgent
+) -> None:
+    await town.loopback.say("Hello", user="ben")
+    await town.wait_until_ended()
+    agent.mood = AgentUnavailable("Your budget of $5 is used up.")
+    job_row = town.add_job("every 1h", targets=("loopback:ben",))
+    town.store.engine.run(Write(lambda tx: people.set_role(tx, job_row.job.person_id, Role.OWNER)))
+    (notice,) = await run_often(town, job_row, 1)
+    assert notice.startswith('The job "News" has failed this time. Next run: ')
