@@ -354,6 +354,33 @@ def test_the_rest_of_a_conversation_that_went_on_both_there_and_here_is_a_branch
     assert count(run(make("a", "b", "c", "d", "e", "f", "g"))) == {"deleted": 1}
 
 
+def test_the_rest_of_a_conversation_comes_in_once_after_an_interruption(
+    store: SessionStore, run: Callable[..., ImportReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation_writer, "ROWS_PER_STEP", 1)
+    monkeypatch.setattr(write_queue, "MAX_BATCH_ROWS", 1)
+    run(make_conversation("c1", make_exchange("a", "b"), title="Trip"))
+    here = get_only(store)
+    store.append_to_transcript(here.id, "said here")
+    entries = make_exchange("a", "b", "c", "d", "e")
+
+    readings = iter([5, 4])  # entries; the first time, the import looks only for what is new
+
+    def open_entries() -> Any:
+        yield from entries[: next(readings)]
+        raise RuntimeError("the disk was removed")
+
+    broken = replace(make_conversation("c1", []), open_entries=open_entries)
+    with pytest.raises(RuntimeError):
+        run(broken)
+    assert [each.id for each in list_all(store)] == [here.id]
+    report = run(make_conversation("c1", entries, title="Trip"))
+    assert count(report) == {"continued": 1, "conversations": 1, "messages": 3}
+    (rest,) = [each for each in list_all(store) if each.id != here.id]
+    assert (rest.title, get_texts(store, rest.id)) == ("Trip #2", ["c", "d", "e"])
+    assert [event.kind for event in store.load_events(here.id)].count(EventKind.FORKED) == 1
+
+
 def test_the_rest_of_a_conversation_without_a_title_is_named_after_it(
     store: SessionStore, run: Callable[..., ImportReport]
 ) -> None:

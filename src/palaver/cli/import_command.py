@@ -218,9 +218,7 @@ def _choose_accounts(
     for number, choice in enumerate(choices, 1):
         click.echo(f"{number:>4}  {output.clean_line(str(choice))}", err=True)
     if len(every) > len(choices):
-        click.echo(
-            f"      … and {len(every) - len(choices):,} more. If one of them is yours, name it with --me.", err=True
-        )
+        click.echo(f"      … and {len(every) - len(choices):,} more; name those with --me.", err=True)
     chosen = click.prompt(
         "Numbers, separated by commas, or Enter for none",
         default="",

@@ -85,7 +85,7 @@ def _has_name(source: SessionSource, name: str) -> bool:
     platform, _, user_id = name.strip().partition(":")
     if not user_id or platform.lower() not in {str(source.platform), str(source.platform).partition("-")[0]}:
         return False
-    ids = {each for each in (source.user_id, source.user_id_alt, source.chat_id_alt) if each}
+    ids = {each for each in (source.user_id, source.user_id_alt, source.chat_id_alt) if each} or {source.chat_id}
     wanted = _fold_id(source, user_id)
     return any(wanted == _fold_id(source, each) for each in ids)
 

@@ -195,18 +195,18 @@ class WriteQueue:
     """Runs the steps of an import in order, many in each transaction.
 
     Transactions stay small, so that people who write meanwhile hardly wait, and there are few of them, because each
-    has to reach the disk. `prepare` is called at the beginning of each: it raises if nothing may be written any more.
+    has to reach the disk. `check` is called at the beginning of each: it raises if nothing may be written any more.
 
     A dry run does the same work and rolls it back, so that it counts what the import would count. Each of its
     transactions has whole items, because the next one sees nothing of it.
     """
 
     def __init__(
-        self, engine: Engine, report: ImportReport, prepare: Callable[[Transaction], None] = lambda _tx: None
+        self, engine: Engine, report: ImportReport, check: Callable[[Transaction], None] = lambda _tx: None
     ) -> None:
         self._engine = engine
         self._report = report
-        self._prepare = prepare
+        self._check = check
         self._known: dict[tuple[str, object], Any] = {}
         self._first_steps: tuple[Step, ...] = ()
         self._steps: list[Step] = []
@@ -244,7 +244,7 @@ class WriteQueue:
             return
 
         def run(tx: Transaction) -> Batch:
-            self._prepare(tx)
+            self._check(tx)
             for step in self._first_steps:
                 step(tx, Batch(self._known))
             batch = Batch(self._known)

@@ -133,6 +133,31 @@ def test_messages_that_are_stored_again_with_their_exact_times_are_found(lines: 
         assert len(fold(lines)) == expected
 
 
+FAILED: list[Line] = [("U", "one", 10.0), ("U", "two\n\nmore", 20.0), ("U", "three", 30.0), ("A", "Done.", 32.5)]
+JOINED: Line = ("U", "one\n\ntwo\n\nmore\n\nthree", 10.0)
+
+
+def test_messages_that_hermes_has_joined_are_found_in_what_is_stored_again() -> None:
+    answer = FAILED[-1]
+    said = [*FAILED, ("U", "next", 40.0), ("A", "Yes.", 42.5)]
+    assert fold([*said, JOINED, answer, *said[-2:]]) == [text for _, text, _ in said]
+    other = (JOINED[0], JOINED[1], 11.0)
+    assert len(fold([*said, other, answer])) > len(said)
+
+
+@pytest.mark.parametrize("first_count", [0, 2])
+@pytest.mark.parametrize("new", [[("U", "new", 60.0)], [("A", "Late.", 60.0)], []])
+def test_copies_around_a_summary_may_be_joined(first_count: int, new: list[Line]) -> None:
+    """What follows the copies directly may be a person's message, too, which is new."""
+    said = [*FAILED, *[("UA"[n % 2], f"m{n}", 40.0 + n) for n in range(6)], ("U", "x", 50.0), ("U", "y", 51.0)]
+    copies: list[Line] = [("A", "m5", 45.0), ("U", "x\n\ny", 50.0)]
+    again = [*[JOINED, FAILED[-1]][:first_count], ("S", "sum", 55.0), *copies, *new]
+    plan = plan_conversation([[make_copy("a", said)], [make_copy("b", again)]])
+    planned = [each for each in read_planned(plan) if isinstance(each, PlannedRecord)]
+    assert [each.record.text for each in planned if each.action == SHOW] == [text for _, text, _ in [*said, *new]]
+    assert [each.kept_count for each in planned if each.action == SUMMARIZE] == [3]
+
+
 def test_copies_around_a_summary_in_place_are_left_to_the_compaction() -> None:
     summary: Line = ("S", "sum", 23.5)
     in_place = [*FLUSHED, FLUSHED[0], summary, *FLUSHED[2:], ("U", "new", 30.5)]
