@@ -216,20 +216,15 @@ def _list_strangers(home: HermesHome) -> Iterator[ImportedSetting]:
 
 def _list_left_out(home: HermesHome) -> Iterator[ImportedSetting]:
     """List what is set there and does not come in: what people would miss with what that means, the rest by name."""
-    others: dict[str, None] = {}
-    for document in home.settings.documents:
-        for name in document:
-            if name in _LEFT_OUT:
-                yield ImportedSetting(name=name, meaning=_LEFT_OUT[name])
-            elif isinstance(name, str) and name not in _LOOKED_AT:
-                others[name[:60]] = None
+    names = dict.fromkeys(name for document in home.settings.documents for name in map(as_text, document) if name)
+    yield from (ImportedSetting(name=name, meaning=_LEFT_OUT[name]) for name in names if name in _LEFT_OUT)
     platforms = as_dict(home.settings.get("platforms"))
     for platform, section in platforms.items():
         found = {**as_dict(as_dict(section).get("extra")), **as_dict(section)}
         for name in found.keys() & _LEFT_OUT_OF_PLATFORMS.keys():
             meaning = _LEFT_OUT_OF_PLATFORMS[name]
             yield ImportedSetting(name=f"platforms.{platform}.{name}", meaning=meaning)
-    if others:
-        names = ", ".join(list(others)[:_MAX_OTHER_NAMES]) + ", …" * (len(others) > _MAX_OTHER_NAMES)
+    if others := [name[:60] for name in names if name not in _LEFT_OUT and name not in _LOOKED_AT]:
+        shown = ", ".join(others[:_MAX_OTHER_NAMES]) + ", …" * (len(others) > _MAX_OTHER_NAMES)
         meaning = "The import does not look at them, or only at a part. Look through the settings here."
-        yield ImportedSetting(name=names, meaning=meaning)
+        yield ImportedSetting(name=shown, meaning=meaning)
