@@ -39,7 +39,7 @@ class AnswerLimit(NamedTuple):
     max_messages: int  # in the chat, which may have many conversations
 
 
-LIMITS: Final = (AnswerLimit(timedelta(minutes=10), 20, 100), AnswerLimit(timedelta(days=1), 120, 400))
+LIMITS: Final = (AnswerLimit(timedelta(minutes=10), 20, 200), AnswerLimit(timedelta(days=1), 120, 500))
 
 
 def find_pause(tx: Transaction, source: SessionSource, current: SessionRow | None, now: datetime) -> Receipt | None:
@@ -68,7 +68,8 @@ def _make_receipt(current: SessionRow | None, *, minutes: int, was_told: bool) -
     reply = say(
         "answers.paused",
         "So many messages came here in a short time that a program may be answering my answers. I'm not answering here"
-        " for now, and this message wasn't saved. If a person wrote it, send it again in {minutes} min.",
+        " for {minutes} min, and messages that come until then aren't saved. If you are a person, send them again after"
+        " that.",
         minutes=minutes,
     )
     return Receipt(
