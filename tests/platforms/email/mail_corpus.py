@@ -67,6 +67,7 @@ class Mail:
     html: str | None = None
     subject: str = "Re: Lunch"
     charset: str = "utf-8"
+    calendar: tuple[str, str] | None = None  # the method of the part, and its text
 
 
 def fill(template: str, *, text: str, html: str) -> str:
@@ -461,7 +462,54 @@ OWN_WORDS = [
 
 # ---- lists, newsletters, invitations ----------------------------------------------------------------------------
 
+_EVENT = """BEGIN:VCALENDAR
+METHOD:{method}
+BEGIN:VTIMEZONE
+TZID:Europe/Berlin
+BEGIN:STANDARD
+DTSTART:16010101T030000
+END:STANDARD
+END:VTIMEZONE
+BEGIN:VEVENT
+ORGANIZER;CN=Anna:mailto:anna@example.com
+SUMMARY;LANGUAGE=de-DE:Lunch\\, all of us
+DTSTART;TZID=Europe/Berlin:20261120T120000
+DTEND;TZID=Europe/Berlin:20261120T130000
+LOCATION:Café Blau\\, Main
+  Street 1
+BEGIN:VALARM
+DESCRIPTION:REMINDER
+END:VALARM
+END:VEVENT
+END:VCALENDAR
+"""
+_WHEN = "2026-11-20 12:00 Europe/Berlin – 2026-11-20 13:00 Europe/Berlin"
+
 OTHERS = [
+    Mail(
+        "Outlook, an invitation",
+        "de",
+        "Kommst du auch?\n",
+        f"[Invitation: Lunch, all of us; {_WHEN}; Café Blau, Main Street 1]\n\nKommst du auch?",
+        subject="Mittagessen",
+        calendar=("REQUEST", _EVENT.replace("{method}", "REQUEST")),
+    ),
+    Mail(
+        "Google Calendar, canceled",
+        "en",
+        "This event has been canceled.\n",
+        f"[Canceled invitation: Lunch, all of us; {_WHEN}; Café Blau, Main Street 1]\n\nThis event has been canceled.",
+        subject="Canceled event: Lunch",
+        calendar=("CANCEL", _EVENT.replace("{method}", "CANCEL")),
+    ),
+    Mail(
+        "Outlook, an invitation accepted with words",
+        "fr",
+        "Je viens un peu plus tard.\n",
+        "Je viens un peu plus tard.",
+        subject="Accepté : Lunch",
+        calendar=("REPLY", _EVENT.replace("{method}", "REPLY")),
+    ),
     Mail(
         "a newsletter that was forwarded",
         "en",

@@ -238,6 +238,7 @@ class MailServer:
         dmarc: str | None = "pass",
         headers: Sequence[tuple[str, str]] = (),
         charset: str = "utf-8",
+        calendar: tuple[str, str] | None = None,
     ) -> bytes:
         """Return a mail as the receiving server stores it, with its verdict on the sender on top."""
         self._count += 1
@@ -261,6 +262,8 @@ class MailServer:
             mail.set_content(html, subtype="html", charset=charset)
         if text and html is not None:
             mail.add_alternative(html, subtype="html")
+        if calendar is not None:
+            mail.add_alternative(calendar[1], subtype="calendar", params={"method": calendar[0]})
         for name, data in files:
             mail.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
         domain = sender.rpartition("@")[2].rstrip(">")

@@ -58,6 +58,7 @@ async def _reply(server: MailServer, number: int, mail: Mail, answer: SentMail) 
         message_id=f"case{number}@mail.example",
         references=[f"question{number}@mail.example", answer.message_id],
         charset=mail.charset,
+        calendar=mail.calendar,
     )
     await server.deliver(data)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from palaver.platforms.email.html_text import read_html
 from palaver.platforms.email.imap_parsing import MimeGroup, MimePart, decode_charset
+from palaver.platforms.email.invitation import read_invitation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,8 +40,9 @@ def choose_parts(structure: MimePart | MimeGroup) -> MailParts:
     texts = _choose_texts(structure)[:MAX_TEXT_PARTS]
     parts = list(_list_parts(structure))
     files = [part for part in parts if not part.is_text and not _is_detail(part)]
-    is_calendar_reply = any(part.media_type == "text/calendar" and part.method in _REPLIES for part in parts)
-    return MailParts(texts, files[:MAX_FILES], is_calendar_reply)
+    calendars = [part for part in parts if part.media_type == "text/calendar" and not part.is_attachment]
+    invitations = [part for part in calendars if part.method not in _REPLIES][:1]
+    return MailParts([*invitations, *texts], files[:MAX_FILES], is_calendar_reply=len(calendars) > len(invitations))
 
 
 def _choose_texts(node: MimePart | MimeGroup) -> list[MimePart]:
@@ -74,7 +76,12 @@ def decode_text(part: MimePart, data: bytes) -> str:
     raw = decode_transfer(part.encoding, data[:MAX_TEXT_BYTES])
     text = decode_charset(raw, part.charset)
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-    return read_html(text) if part.media_type == "text/html" else text
+    match part.media_type:
+        case "text/html":
+            return read_html(text)
+        case "text/calendar":
+            return read_invitation(text)
+    return text
 
 
 def decode_transfer(encoding: str, data: bytes) -> bytes:
