@@ -1,4 +1,4 @@
-"""Turns the calendar part of a mail into one line, as mail programs show an invitation. Pure, and linear in its size."""
+"""Turns the calendar part of a mail into one line, as mail programs show an invitation. Pure, and takes linear time."""
 
 from __future__ import annotations
 

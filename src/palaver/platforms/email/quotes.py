@@ -25,7 +25,9 @@ MAX_INTRO_CHARS = 400
 MAX_INTRO_LINES = 3
 MAX_HEADER_LINES = 14  # long lists of recipients are folded
 MIN_HEADER_FIELDS = 3
-MIN_ANONYMOUS_CHARS = 60  # letters and digits of a quote that need not say who wrote it: nobody else wrote the same
+MIN_ANONYMOUS_CHARS = (
+    60  # letters and digits of a quote that need not name its author: it is too long to be a coincidence
+)
 MIN_NAME_CHARS = 3
 
 _MARKS = re.compile(r"[ \t]{0,3}>[> \t\xa0]*")
