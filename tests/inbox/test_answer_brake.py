@@ -97,6 +97,13 @@ async def test_a_loop_that_begins_threads_stops_too(store: SessionStore, clock: 
     assert len(list_notices(store)) == 1
 
 
+async def test_each_conversation_is_told(store: SessionStore, clock: FakeClock) -> None:
+    robot = Robot(store, clock)
+    for thread in ("a", "b"):
+        await robot.write_often(SHORT.max_answers + 2, source=make_dm(thread_id=thread))
+    assert len(list_notices(store)) == 2
+
+
 async def test_other_platforms_have_no_brake(store: SessionStore, clock: FakeClock) -> None:
     outcomes = await Robot(store, clock).write_often(SHORT.max_answers + 5, may_be_from_bot=False)
     assert set(outcomes) == {Outcome.ACCEPTED}

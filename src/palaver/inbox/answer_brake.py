@@ -7,7 +7,7 @@ is stored is counted: a restart does not release the brake.
 The limits are above what people do. A person who reads each answer and replies to it needs more than half a minute,
 and does not get to 20 in ten minutes; a program replies within seconds. One that replies every few minutes reaches the
 limit of a day. In a chat more is allowed: a person may forward dozens of mails at once, each a conversation of its own.
-The message is not stored, and the chat is told once: a program may answer that, too.
+The message is not stored, and each conversation is told once: a program may answer that, too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from palaver.sessions.inbound import Outcome, Receipt
 
 if TYPE_CHECKING:
     from palaver.core.engines.base import Transaction
+    from palaver.core.ids import SessionId
     from palaver.core.source import SessionSource
     from palaver.sessions.table import SessionRow
 
@@ -55,15 +56,14 @@ def find_pause(tx: Transaction, source: SessionSource, current: SessionRow | Non
         counted = (answers, limit.max_answers), (received, limit.max_messages)
         oldest = max((times[number - 1] for times, number in counted if len(times) >= number), default=0)
         if oldest > starts_at:
-            was_told = any(
-                each.received_at > starts_at and json.loads(each.receipt).get(ERROR_KEY) == _PAUSED for each in messages
-            )
-            return _make_receipt(current, minutes=(oldest - starts_at) // 60_000_000 + 1, was_told=was_told)
+            receipts = [json.loads(each.receipt) for each in messages if each.received_at > starts_at]
+            session_id = current.session.id if current else None
+            was_told = any((each.get(ERROR_KEY), each.get("session_id")) == (_PAUSED, session_id) for each in receipts)
+            return _make_receipt(session_id, minutes=(oldest - starts_at) // 60_000_000 + 1, was_told=was_told)
     return None
 
 
-def _make_receipt(current: SessionRow | None, *, minutes: int, was_told: bool) -> Receipt:
-    session_id = current.session.id if current else None
+def _make_receipt(session_id: SessionId | None, *, minutes: int, was_told: bool) -> Receipt:
     log.warning("answers_paused", extra={"session": session_id, "minutes": minutes})
     reply = say(
         "answers.paused",

@@ -25,9 +25,7 @@ MAX_INTRO_CHARS = 400
 MAX_INTRO_LINES = 3
 MAX_HEADER_LINES = 14  # long lists of recipients are folded
 MIN_HEADER_FIELDS = 3
-MIN_ANONYMOUS_CHARS = (
-    60  # letters and digits of a quote that need not name its author: it is too long to be a coincidence
-)
+MIN_ANONYMOUS_CHARS = 60  # letters and digits of a quote that need not name its author: that is no coincidence
 MIN_NAME_CHARS = 3
 
 _MARKS = re.compile(r"[ \t]{0,3}>[> \t\xa0]*")
