@@ -69,6 +69,29 @@ def split(markdown: str, limit: int, unit: LengthUnit = LengthUnit.CHARACTERS) -
             id="fence in a list",
         ),
         pytest.param(
+            "````md\n```py\na = 1\n```\nb = 2\n````\nend",
+            28,
+            ["````md\n```py\na = 1\n```\n````", "````md\nb = 2\n````\nend"],
+            id="fence of four marks around one of three",
+        ),
+        pytest.param("> one two three four", 12, ["> one two", "> three four"], id="quote of one line"),
+        pytest.param(">>> one two three", 16, [">>> one two", ">>> three"], id="quote in a quote"),
+        pytest.param(
+            "> one\n> > two two two three\nend", 18, ["> one", "> > two two two", "> > three\nend"], id="lines of a quote"
+        ),
+        pytest.param(
+            "> ```py\n> a = 1\n> b = 2\n> c = 3\n> ```\n> end",
+            32,
+            ["> ```py\n> a = 1\n> b = 2\n> ```", "> ```py\n> c = 3\n> ```\n> end"],
+            id="fence in a quote",
+        ),
+        pytest.param(
+            "> ```\n> one one two two three\nend",
+            28,
+            ["> ```\n> one one two\n> ```", "> ```\n> two three\nend"],
+            id="fence that ends with its quote",
+        ),
+        pytest.param(
             "|a|b|\n|-|-|\n|1|2|\n|3|4|\n|5|6|\n\nend",
             24,
             ["|a|b|\n|-|-|\n|1|2|\n|3|4|", "|a|b|\n|-|-|\n|5|6|\n\nend"],
@@ -146,14 +169,14 @@ MARKDOWN = st.lists(
             [
                 *("```py\n", "```\n", "~~~\n", "  ```\n", "- ```c\n", "````\n", "\n", "\n\n", "\n   \n", " ", "\t"),
                 *("|a|b|\n|-|-|\n", "|1|2|\n", "| long cell | other |\n", "# Title\n", "- item\n", "1. item\n"),
-                *("> quote\n", "[a link](https://example.org/x_(y))", "`code here`", "**bold**", "👨‍👩‍👧", "e\u0301"),
+                *("> quote\n", "> ```py\n", "> > ", "[a link](https://example.org/x_(y))", "`code here`", "**bold**", "👨‍👩‍👧", "e\u0301"),
             ]
         ),
         st.text(max_size=30),
     ),
     max_size=40,
 ).map("".join)
-MARKS = re.compile(r"[\s`~]+")
+MARKS = re.compile(r"[\s`~>]+")
 
 
 @example("\u0800", 2, LengthUnit.BYTES)  # one character that is larger than a message
@@ -172,8 +195,8 @@ def is_contained_in_order(text: str, whole: str) -> bool:
     return all(character in characters for character in text)
 
 
-@given(st.text(alphabet=st.characters(exclude_characters="`~|"), max_size=300), st.integers(1, 60))
-def test_without_fences_and_tables_nothing_is_added(markdown: str, limit: int) -> None:
+@given(st.text(alphabet=st.characters(exclude_characters="`~|>"), max_size=300), st.integers(1, 60))
+def test_without_fences_tables_and_quotes_nothing_is_added(markdown: str, limit: int) -> None:
     assert remove_spaces("".join(split(markdown, limit))) == remove_spaces(markdown)
 
 
