@@ -77,7 +77,10 @@ def split(markdown: str, limit: int, unit: LengthUnit = LengthUnit.CHARACTERS) -
         pytest.param("> one two three four", 12, ["> one two", "> three four"], id="quote of one line"),
         pytest.param(">>> one two three", 16, [">>> one two", ">>> three"], id="quote in a quote"),
         pytest.param(
-            "> one\n> > two two two three\nend", 18, ["> one", "> > two two two", "> > three\nend"], id="lines of a quote"
+            "> one\n> > two two two three\nend",
+            18,
+            ["> one", "> > two two two", "> > three\nend"],
+            id="lines of a quote",
         ),
         pytest.param(
             "> ```py\n> a = 1\n> b = 2\n> c = 3\n> ```\n> end",
@@ -169,7 +172,16 @@ MARKDOWN = st.lists(
             [
                 *("```py\n", "```\n", "~~~\n", "  ```\n", "- ```c\n", "````\n", "\n", "\n\n", "\n   \n", " ", "\t"),
                 *("|a|b|\n|-|-|\n", "|1|2|\n", "| long cell | other |\n", "# Title\n", "- item\n", "1. item\n"),
-                *("> quote\n", "> ```py\n", "> > ", "[a link](https://example.org/x_(y))", "`code here`", "**bold**", "👨‍👩‍👧", "e\u0301"),
+                *(
+                    "> quote\n",
+                    "> ```py\n",
+                    "> > ",
+                    "[a link](https://example.org/x_(y))",
+                    "`code here`",
+                    "**bold**",
+                    "👨‍👩‍👧",
+                    "e\u0301",
+                ),
             ]
         ),
         st.text(max_size=30),
