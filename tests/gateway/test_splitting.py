@@ -76,12 +76,7 @@ def split(markdown: str, limit: int, unit: LengthUnit = LengthUnit.CHARACTERS) -
         ),
         pytest.param("> one two three four", 12, ["> one two", "> three four"], id="quote of one line"),
         pytest.param(">>> one two three", 16, [">>> one two", ">>> three"], id="quote in a quote"),
-        pytest.param(
-            "> one\n> > two two two three\nend",
-            18,
-            ["> one", "> > two two two", "> > three\nend"],
-            id="lines of a quote",
-        ),
+        pytest.param("> a\n> > two two two three\nb", 18, ["> a\n> > two two", "> > two three\nb"], id="quoted lines"),
         pytest.param(
             "> ```py\n> a = 1\n> b = 2\n> c = 3\n> ```\n> end",
             32,
@@ -160,6 +155,12 @@ def test_an_adapter_can_say_that_the_rendered_text_is_shorter() -> None:
 
     text = f"See [this](https://example.org/{'a' * 500}) page."
     assert split_markdown(text, Capabilities(max_length=100), measure_without_address) == [text]
+
+
+def test_a_text_of_which_the_platform_counts_more_becomes_even_messages() -> None:
+    messages = split_markdown("word " * 400, Capabilities(max_length=1000), lambda text: 20 + 2 * len(text))
+    assert len(messages) == 5
+    assert all(len(message) > 400 for message in messages[:-1])
 
 
 def remove_spaces(text: str) -> str:

@@ -2,8 +2,8 @@
 
 Always true: the messages contain the whole text in order. A message ends at the best place near its end: between
 paragraphs, list items, rows of a table or lines, else between words. A code fence that is split is closed and opened
-again with its language; a table that is split has its header again; a quote stays a quote. A word or an address is split
-only if it alone is longer than a message, and then never within what people see as one character. Takes time in
+again with its language; a table that is split has its header again; a quote stays a quote. A word or an address is
+split only if it alone is longer than a message, and then never within what people see as one character. Takes time in
 proportion to the text.
 """
 
@@ -36,6 +36,7 @@ _CJK_BREAKS = re.compile(r"[。！？；，、]")
 _MAX_CJK_TAIL_SHARE = 2  # a word without spaces ends after a punctuation mark in its second half
 
 FILL_PERCENT = 90  # of the platform's limit: platforms count what they add themselves, and not all count alike
+MEASURED_SHARE = 0.95  # of the average message; some parts of a text take more than others
 MIN_FILL_SHARE = 3  # a message may end at a better place if it is at least a third full there
 
 
@@ -265,9 +266,12 @@ def split_markdown(markdown: str, capabilities: Capabilities, measure: Callable[
     budget = max(1, limit * FILL_PERCENT // 100)
     unit = capabilities.length_unit
     measure_message = measure or (lambda text: measure_length(text, unit))
-    if measure_message(markdown) <= budget:
+    length = measure_message(markdown)
+    if length <= budget:
         return [markdown]
-    return list(_split(markdown, unit, budget, budget, measure_message))
+    # Where the platform counts more than the text, messages of the budget would be split once more, into uneven ones.
+    share = min(1.0, MEASURED_SHARE * measure_length(markdown, unit) / length) if measure else 1.0
+    return list(_split(markdown, unit, max(1, int(budget * share)), budget, measure_message))
 
 
 def _split(markdown: str, unit: LengthUnit, size: int, budget: int, measure: Callable[[str], int]) -> Iterator[str]:

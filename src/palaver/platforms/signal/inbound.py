@@ -149,7 +149,7 @@ class EventParser:
         return (sender, content) if content else None
 
     def _name_person(self, person: str, number: str | None) -> str:
-        """Return the name of a person; without one, which happens to new profiles, the number or the start of the id."""
+        """Return the name of a person; without one, as new profiles often are, the number or the start of the id."""
         return self.find_name(person) or number or person.partition("-")[0] or "unknown"
 
     def _find_source(self, sender: _Sender, content: JSON) -> SessionSource | None:
