@@ -269,9 +269,10 @@ def split_markdown(markdown: str, capabilities: Capabilities, measure: Callable[
     length = measure_message(markdown)
     if length <= budget:
         return [markdown]
-    # Where the platform counts more than the text, messages of the budget would be split once more, into uneven ones.
-    share = min(1.0, MEASURED_SHARE * measure_length(markdown, unit) / length) if measure else 1.0
-    return list(_split(markdown, unit, max(1, int(budget * share)), budget, measure_message))
+    own_length, size = measure_length(markdown, unit), budget
+    if length > own_length:  # otherwise each message would have to be split once more, into uneven ones
+        size = max(1, int(budget * MEASURED_SHARE * own_length / length))
+    return list(_split(markdown, unit, size, budget, measure_message))
 
 
 def _split(markdown: str, unit: LengthUnit, size: int, budget: int, measure: Callable[[str], int]) -> Iterator[str]:
