@@ -9,6 +9,8 @@ import pytest
 
 from palaver import SessionSource
 from palaver.accounts import pairing
+from palaver.accounts.people import People
+from palaver.core.operation import BlockingRunner
 from palaver.people.model import Role
 from palaver.people.pairing_table import CODE_ALPHABET, MAX_PENDING_REQUESTS, generate_code, parse_code
 from palaver.sessions.inbound import Outcome
@@ -276,3 +278,13 @@ async def test_who_writes_in_a_group_or_a_channel_of_others_gets_no_code(owner: 
     for source in sources:
         assert (await owner.send(source, text, is_addressed=True)).reply is None
     assert await owner.rows("SELECT id FROM pairing_request") == []
+
+
+async def test_an_owner_closes_a_channel_again(owner: Town) -> None:
+    code = find_code(await owner.ask(channel(), "/pair", is_addressed=True))
+    await owner.send(OLGA, f"/pair {code} guest")
+    person = await owner.find_person(channel())
+    assert person is not None
+    store = owner.store
+    People(BlockingRunner(store.engine), store, store.get_owner().principal).remove(person.id)
+    assert (await owner.send(channel(), "hello", is_addressed=True)).outcome is Outcome.REJECTED

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: 030e7ac82ffb60565f8112c6f9005cf00d10c11d8e9fbb006c519d6147d69c5f
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: b8e861eeb2441f5686b5ce1648ce2b015272c4d02b169ee6506629699bdc9f72
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -3186,6 +3186,8 @@ export interface components {
             account: string;
             /** @description As the stranger calls themselves. */
             name: string;
+            /** @description A channel, in which all who can post write as the channel: only a guest. */
+            is_channel: boolean;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
