@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -403,7 +404,10 @@ async def test_a_verification_is_canceled_and_explained_once(
     make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person
 ) -> None:
     def is_cancel(event: dict[str, Any]) -> bool:
-        return event["type"] == "m.key.verification.cancel"
+        return bool(event["type"] == "m.key.verification.cancel")
+
+    def refers_to(event_id: str, event: dict[str, Any]) -> bool:
+        return event["content"].get("m.relates_to") == {"rel_type": "m.reference", "event_id": event_id}
 
     fields = {"from_device": ada.device_id, "methods": ["m.sas.v1"]}
     async with connect_adapter(make_adapter(bot), inbox):
@@ -411,8 +415,7 @@ async def test_a_verification_is_canceled_and_explained_once(
         request = {**fields, "msgtype": "m.key.verification.request", "to": bot.user_id}
         asked = [await ada.say(room_id, "Verify me", **request) for _ in range(2)]
         for event_id in asked:
-            relation = {"rel_type": "m.reference", "event_id": event_id}
-            await ada.wait_for(room_id, lambda event, cause=relation: event["content"].get("m.relates_to") == cause)
+            await ada.wait_for(room_id, partial(refers_to, event_id))
         content = {**fields, "transaction_id": "t1", "timestamp": int(time.time() * 1000)}
         path = f"sendToDevice/m.key.verification.request/{secrets.token_hex(4)}"
         await ada.call("PUT", path, {"messages": {bot.user_id: {bot.device_id: content}}})

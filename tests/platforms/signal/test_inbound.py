@@ -108,8 +108,8 @@ def test_what_the_real_signal_cli_has_printed() -> None:
 @pytest.mark.parametrize(("number", "shown"), [("+4930123456", "+4930123456"), (None, "0b5ce4f1")])
 def test_a_person_without_a_profile_name_still_has_one(name: str | None, number: str | None, shown: str) -> None:
     person = "0b5ce4f1-1a5c-4b2e-9a2f-0000000000ff"
-    for fields in ({}, {"groupInfo": make_group()}):
-        event = make_event(person, dataMessage=make_data(**fields))
+    for group_info in (None, make_group()):
+        event = make_event(person, dataMessage=make_data(groupInfo=group_info))
         event["envelope"] |= {"sourceName": name, "sourceNumber": number}
         assert parse(event).source.user_name == shown
         assert read_sender_name(event) is None

@@ -207,7 +207,7 @@ class BotApiServer:
 
     def push_post(self, text: str, *, message_id: int, **fields: Any) -> JSON:
         """Let somebody post in the channel."""
-        sender = {"chat": CHANNEL, "sender": None, "sender_chat": CHANNEL}
+        sender: JSON = {"chat": CHANNEL, "sender": None, "sender_chat": CHANNEL}
         return self.push(channel_post=make_message(text, message_id=message_id, **sender, **fields))
 
     def fail(self, method: str, *faults: Fault | None) -> None:

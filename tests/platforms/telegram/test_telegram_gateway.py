@@ -229,9 +229,9 @@ async def test_a_channel_in_the_allow_list_is_open_and_no_other(server: BotApiSe
     allowed = {Platform.TELEGRAM: frozenset({str(CHANNEL["id"])})}
     await starter.start(server, open_platforms=frozenset(), allowed_users=allowed)
     stranger = CHANNEL | {"id": -1005550009999, "title": "Spam"}
-    post = {"chat": stranger, "sender": None, "sender_chat": stranger, "entities": MENTION}
+    post: dict[str, Any] = {"chat": stranger, "sender": None, "sender_chat": stranger, "entities": MENTION}
     server.push(channel_post=make_message("@palaver_bot buy this", message_id=1, **post))
-    copy = {"chat": GROUP, "sender_chat": CHANNEL, "is_automatic_forward": True, "entities": MENTION}
+    copy: dict[str, Any] = {"chat": GROUP, "sender_chat": CHANNEL, "is_automatic_forward": True, "entities": MENTION}
     server.push_text("@palaver_bot hello", message_id=2, **copy)  # in the group for comments
     server.push_post("@palaver_bot hello", message_id=3, entities=MENTION)
     await wait_until(lambda: server.list_texts(CHANNEL["id"]))
