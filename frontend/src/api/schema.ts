@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: b8e861eeb2441f5686b5ce1648ce2b015272c4d02b169ee6506629699bdc9f72
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: c8a42e9d475b1346e26cace1a17e0d9755635d48ba29184d9a36a052667789ba
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -5043,10 +5043,14 @@ export interface operations {
                 state?: "active" | "archived" | "pinned";
                 /** @description Only those that the reset policy has ended, archived or not; `state` does not matter. */
                 expired?: boolean;
-                /** @description One of your projects, by id or name. */
+                /** @description One of your projects, by id or name; `none`: only those in no project. */
                 project?: string | null;
                 /** @description The platform they come from. */
                 platform?: string | null;
+                /** @description Leave out those that come from this platform; repeat it for several. */
+                without_platform?: string[] | null;
+                /** @description The profile chosen in them; `default`: those where none was chosen. */
+                profile?: string | null;
                 /** @description The id of a person who takes part. */
                 person_id?: string | null;
                 /** @description Only those last active at this time or later. */
