@@ -407,7 +407,7 @@ async def test_a_verification_is_canceled_and_explained_once(
         return bool(event["type"] == "m.key.verification.cancel")
 
     def refers_to(event_id: str, event: dict[str, Any]) -> bool:
-        return event["content"].get("m.relates_to") == {"rel_type": "m.reference", "event_id": event_id}
+        return bool(event["content"].get("m.relates_to") == {"rel_type": "m.reference", "event_id": event_id})
 
     fields = {"from_device": ada.device_id, "methods": ["m.sas.v1"]}
     async with connect_adapter(make_adapter(bot), inbox):

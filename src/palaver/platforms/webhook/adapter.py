@@ -194,4 +194,4 @@ def _refuse(status: int, code: str, message: str, **facts: Any) -> WebhookRespon
 
 
 def _encode(fields: Mapping[str, Any]) -> bytes:
-    return json.dumps(fields, ensure_ascii=False).encode()
+    return json.dumps(fields, ensure_ascii=False, default=str).encode()
