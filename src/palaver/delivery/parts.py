@@ -145,7 +145,7 @@ def decide_outcome(
     state, next_step = decide_part_outcome(
         error,
         is_edit=before.edits_id is not None,
-        is_key_recognized=capabilities.recognizes_key(first_sent_at, now),
+        is_resolvable=capabilities.can_resolve(first_sent_at, now),
         is_last_attempt=attempts >= MAX_DELIVERY_ATTEMPTS,
     )
     # What the platform has refused with certainty has not arrived by this attempt.

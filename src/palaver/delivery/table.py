@@ -64,9 +64,9 @@ def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) 
     )
 
 
-def mark_sending(tx: Transaction, delivery_no: int, part_no: int, now: int) -> None:
-    mark = "UPDATE delivery_part SET state = 'sending', first_sent_at = COALESCE(first_sent_at, $3)"
-    tx.execute(f"{mark} WHERE {_IS_UNSENT_PART}", delivery_no, part_no, now)
+def mark_sending(tx: Transaction, delivery_no: int, part_no: int, first_sent_at: int) -> None:
+    mark = "UPDATE delivery_part SET state = 'sending', first_sent_at = $3"
+    tx.execute(f"{mark} WHERE {_IS_UNSENT_PART}", delivery_no, part_no, first_sent_at)
 
 
 def save_outcome(tx: Transaction, delivery_no: int, part: DeliveryPart) -> None:

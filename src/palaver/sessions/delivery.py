@@ -7,8 +7,8 @@
 A delivery has parts: the messages that it becomes on its platform, in order. Each has a state of its own, with the same
 values. `decide_part_outcome` says what follows from the outcome of one part.
 
-Always true: a part that may have arrived is never sent again automatically, unless the platform recognizes its key, or
-it edits a message that is known: an edit can be repeated.
+Always true: a part that may have arrived is never sent again automatically, unless the platform recognizes its key, says
+that it has not got it, or it edits a message that is known: an edit can be repeated.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class NextStep(StrEnum):
 
 
 def decide_part_outcome(
-    error: DeliveryError | None, *, is_edit: bool, is_key_recognized: bool, is_last_attempt: bool
+    error: DeliveryError | None, *, is_edit: bool, is_resolvable: bool, is_last_attempt: bool
 ) -> tuple[DeliveryState, NextStep]:
     """Return the state of a part after an attempt, and what follows; `error` is None if it has arrived."""
     match error:
@@ -170,7 +170,7 @@ def decide_part_outcome(
             decision = DeliveryState.PENDING, NextStep.RETRY
         case ChatMovedAway():
             decision = DeliveryState.PENDING, NextStep.MOVE
-        case _ if (is_edit or is_key_recognized) and not is_last_attempt:
+        case _ if (is_edit or is_resolvable) and not is_last_attempt:
             decision = DeliveryState.PENDING, NextStep.RETRY
         case _:
             decision = DeliveryState.UNCERTAIN, NextStep.CONTINUE
