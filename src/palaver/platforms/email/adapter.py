@@ -58,6 +58,7 @@ UNVERIFIED_WARNING: Final = say(
 class EmailAdapter(Adapter):
     platform = Platform.EMAIL
     capabilities = CAPABILITIES
+    marks_sending = True
 
     def __init__(self, settings: EmailSettings, place: AccountPlace) -> None:
         self.account = place.account
@@ -163,7 +164,9 @@ class EmailAdapter(Adapter):
         head = await self._make_head(message, recipients)
         mail = await self._build(head, message)
         try:
-            refused = await self._client.send_mail(recipients, mail, attempt=message.attempt)
+            refused = await self._client.send_mail(
+                recipients, mail, attempt=message.attempt, mark=message.mark_sending
+            )
         except SendUncertain:
             self._uncertain.set()
             raise
