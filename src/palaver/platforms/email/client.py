@@ -122,13 +122,13 @@ class MailClient:
         yield decoder.finish()
 
     async def find_headers(self, id_text: str, *, is_sent: bool) -> list[bytes]:
-        """Return the headers of the last mails whose ids contain a text, the last one first.
+        """Return the headers of the last mails whose ids contain a text, the last one first. Raises PlatformError.
 
         They may be mails of any sender: servers look for a part of an id, and senders choose their ids.
         """
         folder = await self._find_sent_folder() if is_sent else self._settings.folder
         if folder is None:
-            return []
+            raise ConnectionLost.say("email.no_sent_folder", "The mailbox has no folder for sent mails.")
         async with self._use_worker(folder) as (worker, _):
             quoted_id = id_text.encode("ascii", "ignore").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
             uids = await worker.search(b'HEADER Message-ID "' + quoted_id + b'"')
