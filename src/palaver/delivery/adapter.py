@@ -135,9 +135,9 @@ class Adapter(ABC):
     account: str = ""  # its name in config.yaml; empty for the only one
     capabilities: Capabilities = Capabilities()
     silence_seconds: float = 120.0  # how long `run` may go without `report_connected`
-    # `send` awaits `message.mark_sending()` right before the first request that can deliver the message: after connecting,
-    # signing in, waiting and uploading. If the process dies before that, the message is sent again; after it, it may have
-    # arrived. When the mark raises, nothing may be sent. False: it is marked before `send` is called.
+    # `send` awaits `message.mark_sending()` right before the first request that can deliver the message: after it has
+    # connected, signed in, waited and uploaded. If the process dies before that, the message is sent again; after it,
+    # it may have arrived. When the mark raises, nothing may be sent. False: it is marked before `send` is called.
     marks_sending: bool = False
     max_webhook_bytes: int = 0  # of the body of a request to its webhook; 0: it has none
 

@@ -2,7 +2,7 @@
 
 A part is durably marked as `sending` at the last moment before it can arrive: by the adapter, when it has a connection
 and has uploaded what there is to upload, or before `send` if the adapter does not do that. If the process dies between
-the mark and the platform's answer, it is unknown whether the message arrived; before the mark it was certainly not sent.
+the mark and the platform's answer, it is unknown whether the message arrived; before the mark, nothing was sent.
 
 To keep the number of transactions low, the parts are stored with the first mark, the last outcome with the end of the
 delivery, and the outcome of a part with the mark of a text that follows it at once on the same connection.

@@ -7,8 +7,8 @@
 A delivery has parts: the messages that it becomes on its platform, in order. Each has a state of its own, with the same
 values. `decide_part_outcome` says what follows from the outcome of one part.
 
-Always true: a part that may have arrived is never sent again automatically, unless the platform recognizes its key, says
-that it has not got it, or it edits a message that is known: an edit can be repeated.
+Always true: a part that may have arrived is never sent again automatically, unless the platform recognizes its key or
+says that it was not sent, or it edits a message that is known: an edit can be repeated.
 """
 
 from __future__ import annotations

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-STEPS = ("", "EHLO", "AUTH", "MAIL FROM", "RCPT TO")  # where the mail server hangs: from the first byte on, or after this
+STEPS = (
+    "",
+    "EHLO",
+    "AUTH",
+    "MAIL FROM",
+    "RCPT TO",
+)  # where the mail server hangs: from the first byte on, or after this
 
 
 async def test_a_mail_is_uncertain_only_if_its_text_was_on_the_way(launcher: WarmLauncher, tmp_path: Path) -> None:

@@ -168,9 +168,7 @@ class EmailAdapter(Adapter):
         head = await self._make_head(message, recipients)
         mail = await self._build(head, message)
         try:
-            refused = await self._client.send_mail(
-                recipients, mail, attempt=message.attempt, mark=message.mark_sending
-            )
+            refused = await self._client.send_mail(recipients, mail, attempt=message.attempt, mark=message.mark_sending)
         except SendUncertain:
             self._uncertain.set()
             raise
