@@ -194,6 +194,32 @@ class DeliveryStatus:
     target: str  # where it goes, as `sessions/targets.py` writes it
 
 
+class Resolution(StrEnum):
+    """What a person decides about a delivery that failed or may not have arrived."""
+
+    RESEND = "resend"
+    SENT = "sent"  # it has arrived, as the person has seen
+    NOT_SENT = "not_sent"
+    DISMISS = "dismiss"  # take it off the list, whatever became of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndeliveredMessage:
+    """A delivery that failed or is uncertain, on the list of what people have to decide."""
+
+    id: DeliveryId
+    session_id: SessionId | None  # None: a notice outside of any conversation
+    title: str | None  # of the conversation
+    kind: DeliveryKind
+    platform: Platform
+    account: str
+    target: str  # where it was to go, as `sessions/targets.py` writes it
+    state: DeliveryState
+    error: str | None = field(metadata=TRANSLATABLE)
+    created_at: datetime
+    ended_at: datetime
+
+
 def make_unexpected_error(error: Exception) -> SendUncertain:
     """Return what an error that no adapter should raise means: the message may have arrived."""
     return SendUncertain.say(
