@@ -48,7 +48,9 @@ async def test_people_settle_their_own_and_owners_all(start_web: StartWebServer)
 
     foreign = await bob.post(f"{PATH}/resolve", json={"ids": [of_ada, "d_0"], "action": "resend"})
     assert foreign.json() == {"resolved": [], "unchanged": [of_ada, "d_0"]}, "both look the same"
-    assert (await bob.post(f"{PATH}/resolve", params={"all": True}, json={"ids": [of_ada], "action": "resend"})).is_error
+    assert (
+        await bob.post(f"{PATH}/resolve", params={"all": True}, json={"ids": [of_ada], "action": "resend"})
+    ).is_error
     assert (await bob.post(f"{PATH}/resolve", json={"ids": [], "action": "resend"})).status_code == 422
     body = {"ids": [of_ada, of_bob, of_ada], "action": "resend"}
     both = await owner.post(f"{PATH}/resolve", params={"all": True}, json=body)

@@ -103,8 +103,8 @@ def show(delivery: str) -> None:
         ("Status", _STATE_LABELS[found.state]),
         ("To", found.target),
         ("Conversation", f"{found.title or 'untitled'} ({found.session_id})" if found.session_id else "none: a notice"),
-        ("Finished", output.format_timestamp(found.created_at)),
-        ("Failed", output.format_timestamp(found.ended_at)),
+        ("Written", output.format_timestamp(found.created_at)),
+        ("Ended", output.format_timestamp(found.ended_at)),
         ("Reason", found.error or "unknown"),
     ]
     text = "\n".join(f"{name:13}  {output.clean_line(value)}" for name, value in lines)

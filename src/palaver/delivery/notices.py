@@ -92,15 +92,14 @@ def report_uncertain(tx: Transaction, found: Sequence[Row], now: int) -> int:
     for address, count in counts.items():
         text = say(
             "notice.uncertain",
-            "I couldn't confirm that my last answer arrived here: the connection broke while I was sending it. If you"
-            " don't see it, ask me again, or open the conversation on the web and send it again there.",
+            "I'm not sure that one of my answers arrived here: sending it was interrupted. If you don't see it, ask me"
+            " again, or open the conversation on the web and send it again there.",
         )
         if count > 1:
             text = say(
                 "notice.uncertain_many",
-                "I couldn't confirm that {count} of my answers arrived here: the connection broke while I was sending"
-                " them. If you don't see them, ask me again, or open the conversation on the web and send them again"
-                " there.",
+                "I'm not sure that {count} of my answers arrived here: sending them was interrupted. If you don't see"
+                " them, ask me again, or open the conversation on the web and send them again there.",
                 count=count,
             )
         send_notice_to_address(tx, address, text, now, session_no=sessions[address])
