@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def ids(home: Home) -> list[str]:
-    """Return an uncertain answer to Ada, a failed one to her, and an uncertain one to Bob; the last one is the oldest."""
+    """Return an uncertain answer to Ada, an older failed one to her, and an uncertain one to Bob, the oldest."""
     with home.open_store() as store:
         return [
             add_undelivered(store, home.ada, error="The line\x1b[2J broke."),
