@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: 18b97e0f83a7df0fc0309b1b228b9c445e45af7c82d86454c5c6f89d7c1fb103
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: ec8ed706d7d34184bd9df1faa0cceac4675b5c0dd2fe546ce2e1f7641123f3ad
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -5139,10 +5139,14 @@ export interface operations {
                 state?: "active" | "archived" | "pinned";
                 /** @description Only those that the reset policy has ended, archived or not; `state` does not matter. */
                 expired?: boolean;
-                /** @description One of your projects, by id or name. */
+                /** @description One of your projects, by id or name; `none`: only those in no project. */
                 project?: string | null;
                 /** @description The platform they come from. */
                 platform?: string | null;
+                /** @description Leave out those that come from this platform; repeat it for several. */
+                without_platform?: string[] | null;
+                /** @description The profile chosen in them; `default`: those where none was chosen. */
+                profile?: string | null;
                 /** @description The id of a person who takes part. */
                 person_id?: string | null;
                 /** @description Only those last active at this time or later. */
