@@ -96,7 +96,7 @@ def test_the_list_is_filtered_and_paged(store: SessionStore) -> None:
         {"limit": 0},
     ):
         with pytest.raises(InvalidInput):
-            operations.list_undelivered(**options)  # type: ignore[arg-type]
+            operations.list_undelivered(**options)
 
 
 @pytest.mark.parametrize(

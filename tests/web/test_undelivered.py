@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from palaver.core.errors import SendRejected
@@ -13,15 +14,19 @@ from support.linked_accounts import link_chat_account
 if TYPE_CHECKING:
     import httpx2
 
-    from support.web_server import StartWebServer
+    from support.web import StartWebServer
 
 PATH = "/api/deliveries"
 
 
-async def list_states(client: httpx2.AsyncClient, **params: object) -> dict[str, str]:
+async def list_states(client: httpx2.AsyncClient, **params: str | bool) -> dict[str, str]:
     response = await client.get(PATH, params=params)
     assert response.status_code == 200, response.text
     return {each["id"]: each["state"] for each in response.json()["deliveries"]}
+
+
+def has_attempted(transport: FailingTransport, count: int) -> bool:
+    return len(transport.attempted) == count
 
 
 async def test_people_settle_their_own_and_owners_all(start_web: StartWebServer) -> None:
@@ -29,11 +34,11 @@ async def test_people_settle_their_own_and_owners_all(start_web: StartWebServer)
     loopback = LoopbackAdapter(transport)
     web = await start_web(adapters=[loopback])
     owner, ada, bob = await web.sign_in(), await web.sign_in("ada"), await web.sign_in("bob")
-    for name in ("ada", "bob"):
+    for number, name in enumerate(("ada", "bob"), 1):
         await link_chat_account(web, name, name)
         receipt = await loopback.say("hello", user=name)
         await wait_for_turn(web.gateway, receipt.turn_id)
-        await wait_until(lambda name=name: len(transport.attempted) == ["ada", "bob"].index(name) + 1)
+        await wait_until(partial(has_attempted, transport, number))
     await wait_until(lambda: not web.gateway.outbox._active_sends)
     (of_ada,), (of_bob,) = await list_states(ada), await list_states(bob)
     assert await list_states(owner) == {}

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from palaver.core.errors import LeaseLost
-from palaver.platforms.common.send_mark import make_aiohttp_trace, mark_before_request, trace_httpx_request
+from palaver.platforms.common.send_mark import make_aiohttp_request_class, mark_before_request, trace_httpx_request
 from support.process import find_free_port
 
 if TYPE_CHECKING:
@@ -29,13 +29,19 @@ class HttpServer:
     def __init__(self) -> None:
         self.received = b""
         self.port = 0
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[HttpServer]:
-        server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         yield self
         server.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks)  # the client has closed its connections
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.add(asyncio.create_task(self._answer(reader, writer)))
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
@@ -43,6 +49,7 @@ class HttpServer:
             if data.endswith(b"hello"):
                 writer.write(ANSWER)
         writer.close()
+        await writer.wait_closed()
 
 
 async def post_with_httpx(module: Any, ports: list[int]) -> None:
@@ -52,7 +59,7 @@ async def post_with_httpx(module: Any, ports: list[int]) -> None:
 
 
 async def post_with_aiohttp(_module: Any, ports: list[int]) -> None:
-    async with aiohttp.ClientSession(trace_configs=[make_aiohttp_trace()]) as session:
+    async with aiohttp.ClientSession(request_class=make_aiohttp_request_class()) as session:
         for port in ports:
             async with session.post(f"http://127.0.0.1:{port}/", data=b"hello") as response:
                 await response.read()

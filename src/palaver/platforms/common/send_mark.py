@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from aiohttp import TraceConfig
+    from aiohttp import ClientRequest, ClientResponse
+    from aiohttp.connector import Connection
 
     Mark = Callable[[], Awaitable[None]]
 
@@ -47,15 +48,13 @@ async def _call_mark_before_headers(event: str, _details: object) -> None:
         await call_mark()
 
 
-def make_aiohttp_trace() -> TraceConfig:
-    """Mark as soon as a connection is there: aiohttp writes the request next."""
-    import aiohttp
+def make_aiohttp_request_class() -> type[ClientRequest]:
+    """Return the `request_class` of an aiohttp session that marks before a request is written to its connection."""
+    from aiohttp import ClientRequest
 
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_create_end.append(_call_mark_on_connection)
-    trace.on_connection_reuseconn.append(_call_mark_on_connection)
-    return trace
+    class MarkedRequest(ClientRequest):
+        async def send(self, conn: Connection) -> ClientResponse:
+            await call_mark()
+            return await super().send(conn)
 
-
-async def _call_mark_on_connection(*_details: object) -> None:
-    await call_mark()
+    return MarkedRequest

@@ -19,7 +19,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable
 from palaver.platforms.common.failures import RequestError
 from palaver.platforms.common.http import FileFetcher
-from palaver.platforms.common.send_mark import make_aiohttp_trace, mark_before_request
+from palaver.platforms.common.send_mark import make_aiohttp_request_class, mark_before_request
 from palaver.platforms.slack.failures import (
     APP_ACCESS_REFUSED,
     APP_SCOPE_MISSING,
@@ -67,7 +67,7 @@ class SlackClient:
         if self._session is not None:
             return
         timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
-        self._session = aiohttp.ClientSession(timeout=timeout, trace_configs=[make_aiohttp_trace()])
+        self._session = aiohttp.ClientSession(timeout=timeout, request_class=make_aiohttp_request_class())
         self._web = AsyncWebClient(
             self._settings.bot_token.get_secret_value(),
             base_url=f"{self._settings.api_url}/",
