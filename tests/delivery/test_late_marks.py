@@ -208,3 +208,19 @@ def count_writes(gateway: Gateway, patch: pytest.MonkeyPatch) -> list[Work[Any]]
 
     patch.setattr(gateway.store.engine, "arun", count)
     return writes
+
+
+async def test_a_part_that_may_have_arrived_before_does_not_end_as_failed(
+    start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.delivery.parts.MAX_DELIVERY_ATTEMPTS", 2)
+    adapter = LateAdapter(capabilities=Capabilities(key_lifetime=timedelta(hours=1)))
+    adapter.post_errors = [SendUncertain("no answer")]
+    gateway = await start_gateway(loopback=adapter)
+    adapter.answers.clear()
+    receipt = await adapter.say("hello")
+    await wait_until(lambda: adapter.posted)
+    adapter.connect_errors = [SendRetryable("no network")]
+    adapter.answers.set()
+    delivery = await wait_for_delivery(gateway, receipt.session_id)
+    assert (delivery.state, delivery.error) == (DeliveryState.UNCERTAIN, "no network")

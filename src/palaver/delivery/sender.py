@@ -244,7 +244,7 @@ class DeliverySender:
             await self._wait_for_pace()
             await self._prepare_to_send(part)
         outcome = await self._call_adapter(part)
-        if self._marking is None:  # the adapter has not come so far
+        if self._marking is None:  # the adapter has not come so far: nothing was sent this time
             unsent = SendRetryable(outcome.text) if isinstance(outcome, SendUncertain) else outcome
             return await self._save_outcome(part, unsent, self._now())
         await asyncio.wait({self._marking})  # if the call has timed out, it may still be running
