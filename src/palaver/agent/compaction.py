@@ -100,8 +100,21 @@ def build_summary_request(
     previous_messages = [] if previous is None else [build_summary_message(previous)]
     return AgentRequest(
         instructions=SUMMARY_INSTRUCTIONS,
-        messages=[*previous_messages, *_describe_tools_in_text(messages), {"role": "user", "content": prompt}],
+        messages=[
+            *previous_messages,
+            *remove_reasoning(_describe_tools_in_text(messages)),
+            {"role": "user", "content": prompt},
+        ],
     )
+
+
+def remove_reasoning(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Remove what providers want back with messages, for a request that does not begin as the earlier ones did."""
+    keys = {"reasoning", "provider_reasoning"}
+    return [
+        {key: value for key, value in message.items() if key not in keys} if keys & message.keys() else message
+        for message in messages
+    ]
 
 
 def _describe_tools_in_text(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

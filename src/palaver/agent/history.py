@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.text import make_storable
@@ -45,7 +46,12 @@ def build_messages(
     if is_truncated or (compaction is not None and compaction.omitted_count):
         built.append({"role": "user", "content": OMITTED_NOTICE})
     ordered = order_events(events, input_seq)
-    messages = [event.message for event in ordered if event.message is not None]
+    changed_seq = input_seq if is_truncated else 0 if compaction is None else compaction.seq
+    messages = [
+        _remove_reasoning(event.message) if event.seq < changed_seq else event.message
+        for event in ordered
+        if event.message is not None
+    ]
     notes = _format_reactions(events, ordered)
     if not built and messages and messages[0].role == "assistant" and "answers" in messages[0].extra:
         built.append(
@@ -57,6 +63,13 @@ def build_messages(
 def build_summary_message(summary: str) -> dict[str, Any]:
     """Build the message that replaces the messages of a summary."""
     return {"role": "user", "content": f"{SUMMARY_HEADING}\n{make_storable(summary)}"}
+
+
+def _remove_reasoning(message: Message) -> Message:
+    """Remove what the provider wants back with a message: what the model saw before it has changed since."""
+    if "provider_reasoning" not in message.extra:
+        return message
+    return replace(message, extra={**message.extra, "provider_reasoning": None})
 
 
 # ---- order ---------------------------------------------------------------------------------------------------
@@ -147,7 +160,8 @@ def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *
         elif message.role == "tool":
             results_of_call = open_results.get(message.extra.get("tool_call_id", ""))
             if results_of_call:
-                results_of_call.popleft()["content"] = _clean_content(message)
+                failed = {"is_error": True} if message.extra.get("is_error") is True else {}
+                results_of_call.popleft().update({"content": _clean_content(message)} | failed)
         else:
             content, prefix = _clean_content(message), ""
             if message.role == "user":
@@ -187,13 +201,17 @@ def _build_assistant_messages(message: Message, calls: list[Mapping[str, Any]]) 
         content = ""
     if not content and not calls:
         return []
+    reasoning: dict[str, Any] = {}
+    if message.extra.get("provider_reasoning"):  # goes back with the message as it was, and with no other
+        reasoning = {key: message.extra[key] for key in ("reasoning", "provider_reasoning") if key in message.extra}
     if message.extra.get("interrupted") is True:
+        reasoning = {}
         if isinstance(content, str):
             content = (content + INTERRUPTED_SUFFIX).lstrip()
         else:
             content = [*content, {"type": "text", "text": INTERRUPTED_SUFFIX}]
     built: dict[str, Any] = {"role": "assistant", "content": content or None}
-    return [built | {"tool_calls": [dict(call) for call in calls]}] if calls else [built]
+    return [built | ({"tool_calls": [dict(call) for call in calls]} if calls else {}) | reasoning]
 
 
 # ---- content -------------------------------------------------------------------------------------------------

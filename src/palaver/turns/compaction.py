@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.agent import compaction as summaries
 from palaver.agent.base import CUT_OFF_NOTICE, AgentRequest, Notice, TextDelta, UsageReport, estimate_message_tokens
-from palaver.agent.compaction import MIN_CONTEXT_TOKENS, count_tokens, shorten_messages
+from palaver.agent.compaction import MIN_CONTEXT_TOKENS, count_tokens, remove_reasoning, shorten_messages
 from palaver.agent.history import build_messages
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
@@ -332,7 +332,9 @@ class OverflowHandler:
         if self._max_tokens is None:
             return request
         self.on_shortened()
-        return replace(request, messages=shorten_messages(request.messages, self._max_tokens))
+        last = _find_last_question(request.messages)
+        messages = [*remove_reasoning(request.messages[:last]), *request.messages[last:]]
+        return replace(request, messages=shorten_messages(messages, self._max_tokens))
 
 
 async def run_until_short_enough(
