@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: 030e7ac82ffb60565f8112c6f9005cf00d10c11d8e9fbb006c519d6147d69c5f
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: 4d767bf613b50d35ed9cefbab75681f9fc0c9644081a8c3a5ea3aeb569135f72
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -2284,6 +2284,8 @@ export interface components {
             reasoning_tokens: number;
             /** @description The cost in US dollars; null if it is unknown. */
             cost_usd: string | null;
+            /** @description What `cost_usd` would be by list prices; null unless a provider has reported its cost. */
+            estimated_cost_usd: string | null;
             /** @description Turns whose cost is unknown and not part of `cost_usd`. */
             unpriced_turns: number;
             /** @enum {string} */
@@ -4069,6 +4071,8 @@ export interface components {
             reasoning_tokens: number;
             /** @description The cost in US dollars; null if it is unknown. */
             cost_usd: string | null;
+            /** @description What `cost_usd` would be by list prices; null unless a provider has reported its cost. */
+            estimated_cost_usd: string | null;
             /** @description Turns whose cost is unknown and not part of `cost_usd`. */
             unpriced_turns: number;
             /** @description A day, a model, a platform, or the id of a person or conversation; null for usage without one. */

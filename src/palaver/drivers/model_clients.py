@@ -72,15 +72,16 @@ class ModelClients:
                 google = GoogleProvider(api_key=key, base_url=provider.base_url, http_client=client)
                 return GoogleModel(name.model, provider=google)
             case _:
-                from pydantic_ai.models.openai import OpenAIChatModel
-                from pydantic_ai.profiles.openai import OpenAIModelProfile
-
                 if name.provider == "openai" and provider.base_url is None:
                     return _create_responses_model(name.model, key, client)
+                from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+                from palaver.drivers.chat_model import CostReportingModel
+
                 openai = _create_openai_provider(name.provider, provider.base_url, key, client)
                 # A stream that ends without a finish reason was cut off.
                 profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-                return OpenAIChatModel(name.model, provider=openai, profile=profile)
+                return CostReportingModel(name.model, provider=openai, profile=profile)
 
     def _get_http_client(self, name: str, provider: Provider) -> httpx2.AsyncClient:
         if name not in self._http_clients:

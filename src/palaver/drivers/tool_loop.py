@@ -71,6 +71,7 @@ from palaver.core.errors import InvalidInput
 from palaver.core.tasks import cancel_tasks
 from palaver.core.text import make_storable
 from palaver.drivers import provider_errors
+from palaver.drivers.chat_model import REPORTED_COST_KEY
 from palaver.drivers.reasoning import is_worth_storing, pack_reasoning, unpack_answer
 from palaver.sessions.turn import NoticeCode
 from palaver.sessions.usage import CostStatus, TurnUsage
@@ -168,7 +169,7 @@ def extract_tool_calls(response: ModelResponse) -> list[ToolCall]:
 def build_answer_message(answer: ModelResponse, calls: Sequence[ToolCall], name: ModelName) -> dict[str, Any]:
     """Build the message of an answer as the log will have it, so that every later request repeats this one."""
     texts = [part.content for part in answer.parts if isinstance(part, TextPart)]
-    message = {"role": "assistant", "content": make_storable("".join(texts))}
+    message: dict[str, Any] = {"role": "assistant", "content": make_storable("".join(texts))}
     if calls:
         message["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -190,6 +191,10 @@ def build_usage(response: ModelResponse, name: ModelName, prices: ModelPrices) -
     try:
         if usage.input_tokens or usage.output_tokens:  # without tokens, the cost is unknown, not zero
             cost, source = prices.calculate_cost(usage, name, response.model_name or name.model)
+        reported = (response.provider_details or {}).get(REPORTED_COST_KEY)
+        estimate, status = None, CostStatus.UNKNOWN if cost is None else CostStatus.ESTIMATED
+        if reported is not None:
+            estimate, cost, status, source = cost, reported, CostStatus.ACTUAL, name.provider
         return TurnUsage(
             model=name.model,
             provider=name.provider,
@@ -199,8 +204,9 @@ def build_usage(response: ModelResponse, name: ModelName, prices: ModelPrices) -
             cache_write_tokens=usage.cache_write_tokens,
             reasoning_tokens=usage.details.get("reasoning_tokens", 0),
             cost=cost,
-            cost_status=CostStatus.UNKNOWN if cost is None else CostStatus.ESTIMATED,
+            cost_status=status,
             cost_source=source,
+            estimated_cost=estimate,
             last_prompt_tokens=usage.input_tokens or None,
         )
     except InvalidInput as error:
@@ -315,9 +321,9 @@ class ToolLoop:
             async with aclosing(_yield_as_completed(tasks)) as results:
                 async for result in results:
                     yield result
-            results = [_build_result_message(task.result()) for task in tasks]  # in the order of the calls
+            returned = [_build_result_message(task.result()) for task in tasks]  # in the order of the calls
             steering = [{"role": "user", "content": text} for text in await self.request.take_steering()]
-            self._add_messages([message, *results, *steering])
+            self._add_messages([message, *returned, *steering])
 
     def _add_messages(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self._messages += messages

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 
 _INSERT = """INSERT INTO usage (session_no, turn_id, model, provider, created_at, input_tokens, output_tokens,
-    cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source, platform,
-    audience_no)"""
+    cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source, estimated_nanos,
+    platform, audience_no)"""
 NO_SESSION_NO = 0  # where something was used that belongs to no stored conversation: a temporary one
 # Parameters: session number, now, platform, audience, then the values without the last.
-_INSERT_VALUES = f"""{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)
-    ON CONFLICT DO NOTHING"""
+_INSERT_VALUES = f"""{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+    $3, $4) ON CONFLICT DO NOTHING"""
 
 
 # The usage of a turn as parameters: of an insert, all but the last; of `build_totals_update`, all but the first.
 _VALUE_NAMES = (
     *("turn_id", "model", "provider", *TOKEN_COUNTERS, "cost_nanos"),
-    *("cost_status", "cost_source", "last_prompt_tokens"),
+    *("cost_status", "cost_source", "estimated_nanos", "last_prompt_tokens"),
 )
 TOTALS_VALUE_COUNT: Final = len(_VALUE_NAMES) - 1
 _get_first_values = attrgetter("model", "provider", *TOKEN_COUNTERS, "cost_nanos")
@@ -49,7 +49,8 @@ _MICROS_PER_DAY = 86_400_000_000
 
 def get_values(usage: TurnUsage) -> tuple[object, ...]:
     """Return the values of `_VALUE_NAMES`."""
-    last_values = (usage.effective_cost_status.value, usage.cost_source, usage.last_prompt_tokens)
+    status, source = usage.effective_cost_status.value, usage.cost_source
+    last_values = (status, source, usage.estimated_nanos, usage.last_prompt_tokens)
     return (usage.turn_id or new_turn_id(), *_get_first_values(usage), *last_values)
 
 
@@ -64,7 +65,8 @@ def build_insert(first: int, now: str, condition: str = "id = $1") -> str:
     counters = ", ".join(value[name] for name in TOKEN_COUNTERS)
     return f"""{_INSERT} SELECT no, {value["turn_id"]}, COALESCE({value["model"]}, ''), {value["provider"]}, {now},
         {counters}, CAST({value["cost_nanos"]} AS BIGINT), {value["cost_status"]}, {value["cost_source"]},
-        platform, audience_no FROM session WHERE {condition} ON CONFLICT DO NOTHING"""
+        CAST({value["estimated_nanos"]} AS BIGINT), platform, audience_no FROM session WHERE {condition}
+        ON CONFLICT DO NOTHING"""
 
 
 @cache
@@ -75,6 +77,7 @@ def build_totals_update(first: int, is_new: str | None = None) -> str:
     """
     value = _name_params(first)
     status = value["cost_status"]
+    cost, estimate = (f"CAST({value[name]} AS BIGINT)" for name in ("cost_nanos", "estimated_nanos"))
 
     def if_new(name: str, new_value: str, condition: str = "") -> str:
         conditions = " AND ".join(filter(None, (is_new, condition)))
@@ -93,8 +96,13 @@ def build_totals_update(first: int, is_new: str | None = None) -> str:
             ),
             if_new("provider", value["provider"], f"{value['model']} IS NOT NULL"),
             if_new(
+                "estimated_nanos",
+                f"COALESCE(estimated_nanos, cost_nanos, 0) + COALESCE({estimate}, {cost})",
+                f"{status} <> 'unknown' AND COALESCE(estimated_nanos, {estimate}) IS NOT NULL",
+            ),
+            if_new(
                 "cost_nanos",
-                f"COALESCE(cost_nanos, 0) + CAST({value['cost_nanos']} AS BIGINT)",
+                f"COALESCE(cost_nanos, 0) + {cost}",
                 f"{status} <> 'unknown'",
             ),
             if_new(
@@ -172,6 +180,8 @@ _REPORT = Columns(
     turns="COUNT(DISTINCT u.turn_id)",
     **{name: f"CAST(COALESCE(SUM(u.{name}), 0) AS BIGINT)" for name in TOKEN_COUNTERS},
     cost_nanos="CAST(SUM(u.cost_nanos) AS BIGINT)",
+    estimated_nanos="""CAST(CASE WHEN COUNT(u.estimated_nanos) > 0
+        THEN SUM(COALESCE(u.estimated_nanos, u.cost_nanos)) END AS BIGINT)""",
     unpriced_turns="COALESCE(SUM(CASE WHEN u.cost_nanos IS NULL THEN 1 ELSE 0 END), 0)",
 )
 
@@ -247,6 +257,7 @@ EXPORT: Final = ExportedTable(
         *make_fields("reasoning_tokens! cost_nanos", FieldKind.NUMBER),
         *make_fields("cost_status!", choices=CostStatus),
         *make_fields("cost_source platform"),
+        *make_fields("estimated_nanos", FieldKind.NUMBER),
     ),
     references={"audience": "t.audience_no"},
     order=("turn_id", "model"),  # of one session
