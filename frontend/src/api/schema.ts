@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: 4d767bf613b50d35ed9cefbab75681f9fc0c9644081a8c3a5ea3aeb569135f72
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: 6fa4fd2421b9fcb5c862a5c3389a901cd0da84694f299c11f6cb593d966e0f7d
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -5045,10 +5045,14 @@ export interface operations {
                 state?: "active" | "archived" | "pinned";
                 /** @description Only those that the reset policy has ended, archived or not; `state` does not matter. */
                 expired?: boolean;
-                /** @description One of your projects, by id or name. */
+                /** @description One of your projects, by id or name; `none`: only those in no project. */
                 project?: string | null;
                 /** @description The platform they come from. */
                 platform?: string | null;
+                /** @description Leave out those that come from this platform; repeat it for several. */
+                without_platform?: string[] | null;
+                /** @description The profile chosen in them; `default`: those where none was chosen. */
+                profile?: string | null;
                 /** @description The id of a person who takes part. */
                 person_id?: string | null;
                 /** @description Only those last active at this time or later. */

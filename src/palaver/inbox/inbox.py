@@ -12,13 +12,15 @@ from palaver.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write, write_key
-from palaver.core.errors import InvalidInput, InvalidMessage, PalaverError
+from palaver.core.errors import InvalidInput, InvalidMessage, NotAllowed, PalaverError, StoreError
 from palaver.core.fair_slots import FairSlots
 from palaver.core.text import is_storable
 from palaver.core.texts import use_language
 from palaver.delivery import accounts_table as platform_cursors
 from palaver.inbox import message_queue as group_chats
+from palaver.inbox.answer_brake import find_pause
 from palaver.inbox.files import ExportFiles, FileReceiver, use_fallback_reply
+from palaver.inbox.known_quotes import cut_known_quotes
 from palaver.inbox.message_queue import MessageQueue
 from palaver.inbox.receipts import (
     BotLimit,
@@ -50,12 +52,14 @@ if TYPE_CHECKING:
     from palaver.media.attachments import Attachments
     from palaver.people.model import Person
     from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.inbound import SettingsRequest
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow
     from palaver.sessions.turn_leases import TurnLease
     from palaver.turns.worker import ClaimTurn, TurnWorker
 
     Call = CommandCall | MessageCall | None
+    ChangeSettings = Callable[[SettingsRequest], Awaitable[None]]
 
 T = TypeVar("T")
 U = TypeVar("U", Inbound, ButtonPressed)
@@ -88,6 +92,7 @@ class Inbox:
         self._bot_limit = BotLimit(settings)
         self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
         self._turn_worker = turn_worker  # runs new turns at once, while it has free places
+        self.change_settings: ChangeSettings = _refuse_settings  # given by the composition root
         self._on_change = on_change  # called when there may be something to run, to stop or to send
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None, fence: Fence | None = None) -> Receipt:
@@ -141,6 +146,8 @@ class Inbox:
         is_for_agent = group_chats.is_addressed(inbound, self._settings.rules)
         if inbound.is_from_bot and not self._bot_limit.allows_answer(inbound.source):
             is_for_agent = False
+        if inbound.cut_quotes is not None:
+            inbound = await cut_known_quotes(self._store, inbound, has_context=is_for_agent)
         if not is_for_agent:
             now = to_micros(self._store.clock.now())
             return await self._write(
@@ -149,7 +156,12 @@ class Inbox:
             )
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
-        return await self._accept_call(inbound, REGISTRY.parse(get_written_text(inbound)), checkpoint)
+        call = REGISTRY.parse(get_written_text(inbound))
+        if inbound.may_be_from_bot and not access.is_unlimited(call):
+            pause = await self._store.engine.arun(Read(lambda tx: self._find_pause(tx, inbound)))
+            if pause is not None:
+                return await self._write(lambda tx: self._record_pause(tx, inbound, pause), checkpoint)
+        return await self._accept_call(inbound, call, checkpoint)
 
     async def _accept_call(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
         if inbound.message_id is not None and not is_storable(inbound.message_id):
@@ -200,10 +212,24 @@ class Inbox:
             return None
         if receipt.export is not None:
             receipt = await self._export_files.add_to(receipt, receipt.export)
+        if receipt.settings is not None:
+            receipt = await self._change_settings(inbound, receipt, receipt.settings)
         is_recorded = inbound.message_id is not None or inbound.answer_address is not None
         if receipt.outcome is Outcome.DUPLICATE or not is_recorded:
             return receipt if checkpoint.is_empty else await self._write(lambda _tx: receipt, checkpoint)
         return await self._write(lambda tx: self._record_read(tx, inbound, receipt), checkpoint)
+
+    async def _change_settings(self, inbound: Inbound, receipt: Receipt, request: SettingsRequest) -> Receipt:
+        """Make the change that a command has asked for, or return why it can't be made."""
+        try:
+            await self.change_settings(request)
+        except StoreError:
+            raise
+        except PalaverError as error:
+            facts = {**error.facts, "error": error.code}
+            receipt = replace(receipt, outcome=Outcome.REJECTED, reply=error.text, facts=facts)
+            receipt = self._translate(receipt, inbound)
+        return replace(receipt, settings=None)
 
     async def _accept_press(self, press: ButtonPressed, checkpoint: Checkpoint) -> Receipt:
         """Run the command of a button. The reply is for the adapter: it is not sent to the chat."""
@@ -341,10 +367,27 @@ class Inbox:
         rejection = self._build_rejection(tx, inbound, error)
         return record_receipt_once(tx, inbound, rejection, to_micros(self._store.clock.now()))
 
+    def _find_pause(self, tx: Transaction, inbound: Inbound) -> Receipt | None:
+        """Return the receipt of a message that is not answered because programs seem to answer each other."""
+        source, person = self._find_known_sender(tx, inbound)
+        if source is None or person is None or find_duplicate(tx, inbound) is not None:
+            return None
+        now = self._store.clock.now()
+        current = lanes.find_current_session(tx, lanes.resolve_key(tx, self._store.build_arrival(source, now)))
+        return find_pause(tx, source, current, now)
+
+    def _record_pause(self, tx: Transaction, inbound: Inbound, pause: Receipt) -> Receipt:
+        inbound = self._merge_sender(tx, inbound)
+        return record_receipt_once(tx, inbound, self._translate(pause, inbound), to_micros(self._store.clock.now()))
+
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         inbound = self._merge_sender(tx, inbound)
         access.count_read(tx, inbound.source, self._settings.rules, self._store.clock.now())
         return record_receipt_once(tx, inbound, receipt, to_micros(self._store.clock.now()))
+
+
+async def _refuse_settings(_request: SettingsRequest) -> None:
+    raise NotAllowed.say("sethere.elsewhere", "The server's settings can't be changed from here. Use the page.")
 
 
 def _name_write(update: AnyUpdate) -> None:

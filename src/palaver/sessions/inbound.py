@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from palaver.core.dataclass import dataclass
 from palaver.core.source import (
@@ -69,6 +69,13 @@ class RepliedMessage:
     is_own: bool = False  # it is a message of our account
 
 
+class KnownText(NamedTuple):
+    """A text that a conversation has already."""
+
+    text: str
+    authors: tuple[str, ...] = ()  # the id and the name of the person who wrote it; empty: the agent
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
     """A message from a platform, the web, the terminal or the API."""
@@ -90,6 +97,9 @@ class Inbound:
     files: Sequence[InboundFile] = ()
     transcripts: Mapping[str, Transcript] = field(default_factory=dict)  # of recordings among the files, by their id
     album_id: str | None = None  # messages with the same one are sent together, and answered together
+    # Returns `content` without what it quotes of its own conversation: of these texts. None: it quotes nothing.
+    cut_quotes: Callable[[Sequence[KnownText]], str] | None = field(default=None, compare=False, repr=False)
+    may_be_from_bot: bool = False  # on its platform many programs do not say what they are: answers are limited
 
     @property
     def answer_address(self) -> Address | None:
@@ -135,6 +145,15 @@ class ExportRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsRequest:
+    """A change of the server's settings that a command wants to make, by key. Only owners may make it."""
+
+    principal: Principal
+    values: Mapping[str, object] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """The result of accepting an inbound message. When it is returned, everything it reports is durable."""
 
@@ -147,6 +166,7 @@ class Receipt:
     reply: str | None = None  # from the gateway itself: the reply to a command, why it was rejected, a notice
     facts: dict[str, Any] | None = None  # the result of a command, for programs
     export: ExportRequest | None = None  # a file that the inbox still has to make and send with the reply
+    settings: SettingsRequest | None = None  # a change that the inbox still has to make before the reply
     attachment_ids: tuple[str, ...] = ()  # files that are sent with the reply
 
     @property
