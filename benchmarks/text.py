@@ -23,6 +23,7 @@ from xml.sax.saxutils import escape
 
 from palaver.agent.base import estimate_tokens
 from palaver.agent.compaction import check_summary
+from palaver.agent.summary_facts import find_missing_facts
 from palaver.cli.chat.renderer import format_arguments
 from palaver.cli.output import clean_line, clean_text, format_json, get_display_width, truncate_text
 from palaver.commands.reply_text import escape_markdown, quote_text
@@ -226,6 +227,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[str], object]]] = {
     "command /title": _ignore_refusals(lambda text: parse_command(f"/title {text}")),
     "reply text": lambda text: (quote_text(text), escape_markdown(text, len(text))),
     "summary": _ignore_refusals(check_summary),
+    "facts of a summary": lambda text: find_missing_facts(text, [{"role": "user", "content": text}], text),
     "tokens": estimate_tokens,
     "log line": remove_secrets,
     "terminal text": clean_text,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.agent.compaction import check_summary
+from palaver.agent.summary_facts import find_missing_facts
 from palaver.cli.output import clean_text
 from palaver.core.errors import AgentError, InvalidInput
 from palaver.core.logs import remove_secrets
@@ -49,6 +50,10 @@ def summarize(text: str) -> object:
     return None
 
 
+def find_facts(text: str) -> object:
+    return find_missing_facts(text, [{"role": "user", "content": text}] * 10, text)
+
+
 def split_messages(text: str) -> object:
     return split_markdown(text, Capabilities(max_length=4096, length_unit=LengthUnit.UTF16))
 
@@ -72,6 +77,10 @@ def export_texts(text: str) -> object:
         (split_words, "\u0301\u0316"),
         (lambda text: normalize_unicode("NFC", text), "\u0f73\u0316"),
         (summarize, "<think>"),
+        (find_facts, "a@"),
+        (find_facts, "a-1"),
+        (find_facts, "1 "),
+        (find_facts, "1.1.?"),
         (remove_secrets, "a"),
         (remove_secrets, "eyJ-"),
         (clean_text, "\x9d"),

@@ -294,7 +294,7 @@ def test_messages_have_only_the_fields_that_a_model_needs() -> None:
     assert [set(message) for message in build(events)] == [
         {"role", "content"},
         {"role", "content", "tool_calls"},
-        {"role", "content", "tool_call_id", "tool_name"},
+        {"role", "content", "tool_call_id", "tool_name", "is_error"},
         {"role", "content"},
     ]
 

@@ -116,7 +116,10 @@ async def test_a_run_has_the_granted_tools_and_no_others(start_gateway: StartGat
     ada = await add_member(gateway)
     run = await run_job(gateway, ada, ["history", "mcp:files"], timezone="Europe/Vienna")
     assert (run.state, run.result, run.refused_tools) == ("done", "answer", ())
-    assert agent.tool_names == {"search_conversations", "read_conversation", "files_read", "report_failure"}
+    assert agent.tool_names == {
+        *("search_conversations", "read_conversation", "read_tool_result"),
+        *("files_read", "report_failure"),
+    }
 
 
 async def test_what_its_person_may_no_longer_use_is_gone(start_gateway: StartGateway) -> None:

@@ -185,6 +185,40 @@ async def test_a_compaction_is_followed_by_a_memory_turn_up_to_what_it_replaces(
     assert "Mo" not in second
 
 
+async def test_going_back_and_forth_between_conversations_learns_everything_once(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    learner = Learner()
+    gateway = await start_gateway(learner.agent, is_server=True, memory=LEARN)
+    await talk(gateway, dm(), "my cat is called Mo", "/title cats", "/new", "my dog is called Rex", "/title dogs")
+    await wait_for_rows(gateway, 1)
+    for _ in range(2):
+        await send_message(gateway, dm(), "/resume cats")
+        await wait_for_rows(gateway, 2)
+        await send_message(gateway, dm(), "/resume dogs")
+    await send_message(gateway, dm(), "/resume dogs")  # where the lane is already
+    await talk(gateway, dm(), "and my bird Pip")
+    await send_message(gateway, dm(), "/restore")  # back to the cats
+    await wait_for_rows(gateway, 3)
+    prompts = [request.messages[0]["content"] for request in learner.requests]
+    assert [[name for name in ("Mo", "Rex", "Pip") if name in prompt] for prompt in prompts] == [
+        ["Mo"],
+        ["Rex"],
+        ["Pip"],
+    ]
+
+
+async def test_nothing_is_learned_from_resuming_unless_it_is_turned_on(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    gateway = await start_gateway(Learner().agent, is_server=True)
+    await talk(gateway, dm(), "my cat is called Mo", "/title cats", "/new", "my dog is called Rex")
+    await send_message(gateway, dm(), "/resume cats")
+    await send_message(gateway, dm(), "/branch")
+    await send_message(gateway, dm(), "/restore")
+    assert list_rows(gateway.store) == []
+
+
 @pytest.mark.both_engines
 async def test_a_fork_is_learned_from_only_after_the_copied_messages(
     start_gateway: StartGateway, dm: MakeSource
@@ -193,9 +227,11 @@ async def test_a_fork_is_learned_from_only_after_the_copied_messages(
     gateway = await start_gateway(learner.agent, is_server=True, memory=LEARN)
     await talk(gateway, dm(), "in the original", "/branch", "in the branch")
     await send_message(gateway, dm(), "/new")
-    await wait_for_rows(gateway)
-    assert '"in the branch"' in learner.prompt
-    assert "original" not in learner.prompt
+    await wait_for_rows(gateway, 2)
+    original, branch = (request.messages[0]["content"] for request in learner.requests)
+    assert '"in the original"' in original
+    assert '"in the branch"' in branch
+    assert "original" not in branch
 
 
 # -- what ----------------------------------------------------------------------------------------------------
@@ -354,7 +390,7 @@ async def test_guests_jobs_personal_lanes_and_disabled_toolsets_are_left_alone(
         rows = tx.fetch_all("SELECT no FROM session ORDER BY no")
         tx.execute("UPDATE session SET platform = 'cron' WHERE id = $1", job.session_id)
         rules = TurnRules(memory=LEARN)
-        return [queue_memory_turn(tx, rules, no, MemoryTurnKind.NEW, 1) for (no,) in rows]
+        return [queue_memory_turn(tx, rules, no, MemoryTurnKind.LEFT, 1) for (no,) in rows]
 
     assert store.engine.run(Write(queue_all)) == [False] * 4
     assert list_rows(store) == []
@@ -393,7 +429,7 @@ async def test_a_person_who_may_no_longer_use_memory_is_not_learned_from(
     def queue(tx: Transaction) -> None:
         person = people.find_by_source(tx, dm())
         assert person is not None
-        assert queue_memory_turn(tx, TurnRules(memory=LEARN), sessions.get_no(tx, session_id), MemoryTurnKind.NEW, 1)
+        assert queue_memory_turn(tx, TurnRules(memory=LEARN), sessions.get_no(tx, session_id), MemoryTurnKind.LEFT, 1)
         people.set_role(tx, person.person.id, Role.GUEST)
 
     gateway.store.engine.run(Write(queue))

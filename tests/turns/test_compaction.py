@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from palaver import SessionSource
-from palaver.agent.base import AgentRequest, TextDelta, UsageReport, estimate_message_tokens
+from palaver.agent.base import AgentRequest, TextDelta, ToolCall, ToolResult, UsageReport, estimate_message_tokens
 from palaver.agent.compaction import SUMMARY_REQUEST
 from palaver.config.agent_rules import CompactionRules
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Read, Write
-from palaver.core.errors import AgentUnavailable, ContextOverflow
+from palaver.core.errors import AgentUnavailable, BudgetExceeded, ContextOverflow
 from palaver.live.feed_events import NoticeSent
 from palaver.people.model import Principal
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
@@ -328,3 +329,92 @@ async def test_no_summary_is_made_if_the_settings_say_so(start_gateway: StartGat
     for i in range(12):
         assert (await ask(gateway, dm(), f"number {i}")).state is TurnState.DONE
     assert filling.summary_count == 0
+
+
+# -- what a summary must keep ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tries", "summary"),
+    [
+        (["Ada ordered AB-123456."], "Ada ordered AB-123456."),
+        (["Ada ordered something.", "It is AB-123456."], "It is AB-123456."),
+        (["Ada ordered something.", "Ordered."], "Ordered.\n\nAlso mentioned: AB-123456"),
+        (["Ada ordered something.", AgentUnavailable("busy")], "Ada ordered something.\n\nAlso mentioned: AB-123456"),
+        (["Ada ordered something.", BudgetExceeded("used")], "Ada ordered something.\n\nAlso mentioned: AB-123456"),
+        (["Ada ordered something.", ""], "Ada ordered something.\n\nAlso mentioned: AB-123456"),
+    ],
+)
+async def test_a_summary_that_loses_an_identifier_is_made_again_once(
+    start_gateway: StartGateway, tries: list[str | Exception], summary: str
+) -> None:
+    prompts: list[str] = []
+
+    async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        last = request.messages[-1]["content"]
+        if not last.startswith(SUMMARY_REQUEST):
+            yield TextDelta("yes")
+            return
+        prompts.append(last)
+        result = tries[len(prompts) - 1]
+        yield UsageReport(TurnUsage(model="m", input_tokens=10))
+        if isinstance(result, Exception):
+            raise result
+        yield TextDelta(result)
+
+    gateway = await start_gateway(ScriptedAgent(answer))
+    for text in ("My order is AB-123456", "two", "three", "four"):
+        turn = await ask(gateway, OWNER, text)
+    await ask(gateway, OWNER, "/compress")
+    event = next(event for event in gateway.store.load_events(turn.session_id) if event.kind is EventKind.COMPACTED)
+    assert event.facts["summary"] == summary
+    assert len(prompts) == len(tries)
+    assert ['"AB-123456"' in prompt for prompt in prompts] == [False, True][: len(tries)]
+    assert gateway.store.get_session(turn.session_id).usage.input_tokens == 10 * len(tries)
+
+
+# -- results of tools that leave the view ----------------------------------------------------------------------
+
+
+async def test_old_results_leave_the_view_before_a_summary_is_needed_and_can_be_read_again(
+    start_gateway: StartGateway,
+) -> None:
+    found: list[str] = []
+    requests: list[AgentRequest] = []
+
+    async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        assert not request.messages[-1]["content"].startswith(SUMMARY_REQUEST)
+        requests.append(request)
+        number = len(requests)
+        yield ToolCall(f"c{number}", "look", "{}")
+        yield ToolResult(f"c{number}", "look", f"page {number} " + "word " * 1000)
+        yield TextDelta("seen")
+        tokens = estimate_message_tokens(request.messages) + 1300
+        yield UsageReport(TurnUsage(model="m", input_tokens=tokens, last_prompt_tokens=tokens))
+        left_out = [each for each in request.messages if "read it again" in str(each["content"])]
+        if left_out and not found:
+            tool = next(tool for tool in request.tools if tool.name == "read_tool_result")
+            numbers = re.findall(r"number (\d+)\.", left_out[0]["content"])
+            found.append(await tool.run({"number": int(numbers[0]), "limit": 6}))
+
+    gateway = await start_gateway(ScriptedAgent(answer, context_window=10_000))
+    for index in range(12):
+        turn = await ask(gateway, OWNER, f"question {index}")
+        assert turn.state is TurnState.DONE
+    assert [text.partition("\n")[2] for text in found] == ["page 1"]
+    events = gateway.store.load_events(turn.session_id)
+    assert EventKind.COMPACTED not in [event.kind for event in events]
+    results = [event.message.text for event in events if event.message is not None and event.message.role == "tool"]
+    assert min(map(len, results)) > 5000  # people see all of them
+
+
+async def test_results_stay_in_view_where_they_could_not_be_read_again(start_gateway: StartGateway) -> None:
+    async def answer(request: AgentRequest) -> AsyncGenerator[AgentEvent, None]:
+        assert "read it again" not in str(request.messages)
+        yield ToolCall("c1", "look", "{}")
+        yield ToolResult("c1", "look", "word " * 1000)
+        yield TextDelta("seen")
+
+    gateway = await start_gateway(ScriptedAgent(answer, context_window=10_000), toolsets={})
+    for index in range(8):
+        assert (await ask(gateway, OWNER, f"question {index}")).state is TurnState.DONE

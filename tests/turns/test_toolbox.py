@@ -14,7 +14,7 @@ from palaver.agent.base import Tool, ToolFailed
 from palaver.config.agent_rules import MemoryRules, ToolsetRule, TurnRules
 from palaver.core.engines.base import Read, Write
 from palaver.core.ids import JobId, PersonId
-from palaver.sessions import table as sessions
+from palaver.sessions import log_table, table as sessions
 from palaver.turns.tools import Toolbox
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Source = Callable[..., SessionSource]
 
 SHARED_GROUPS = GatewayConfig(group_sessions_per_user=False)
-ALL_TOOLS = {"search_conversations", "read_conversation", "remember", "recall", "forget"}
+ALL_TOOLS = {"search_conversations", "read_conversation", "read_tool_result", "remember", "recall", "forget"}
 ALL_ROLES = ToolsetRule(roles=frozenset(Role))
 ALL_ALLOWED = TurnRules(toolsets={"history": ALL_ROLES, "memory": ALL_ROLES})
 
@@ -102,7 +102,7 @@ def test_guests_have_no_tools_by_default(store: SessionStore, dm: Source, role: 
 def test_a_conversation_can_only_switch_toolsets_off(store: SessionStore, dm: Source) -> None:
     ada = create_tool_user(store, dm())
     ada.disabled = ("memory",)
-    assert set(ada.tools) == {"search_conversations", "read_conversation"}
+    assert set(ada.tools) == {"search_conversations", "read_conversation", "read_tool_result"}
     ada.disabled = ("memory", "history", "mcp:unknown")
     assert ada.tools == {}
     ada.rules, ada.disabled = TurnRules(toolsets={"memory": ALL_ROLES}), ("history",)
@@ -125,7 +125,7 @@ def test_the_tools_of_a_server_are_switched_off_by_the_name_of_the_server(store:
     assert [tool.name for tool in enabled] == ["web_get", "own"]
     sets = toolbox.list_toolsets(member, ada.session_row, agent_tools[1:], ["files", "web"])
     assert [(each.name, len(each.tools)) for each in sets] == [
-        ("history", 2),
+        ("history", 3),
         ("memory", 3),
         ("mcp:files", 0),  # the server is not reachable
         ("mcp:web", 1),
@@ -422,3 +422,44 @@ async def test_a_person_who_left_the_audience_can_no_longer_use_its_tools(open_s
 def direct_messages(source: SessionSource) -> SessionSource:
     """Return the source of the direct messages of a person who speaks in a group."""
     return type(source)(source.platform, source.user_id or "", user_id=source.user_id, user_name=source.user_name)
+
+
+# -- results that left the view ---------------------------------------------------------------------------------
+
+
+def record_result(user: ToolUser, text: str) -> int:
+    """Record a call and its result in the user's conversation; return the number of the result."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    user.store.append_to_transcript(user.session_id, {"role": "assistant", "content": None, "tool_calls": [call]})
+    user.store.append_to_transcript(user.session_id, {"role": "tool", "tool_call_id": "c1", "content": text})
+    return user.store.load_events(user.session_id)[-1].seq
+
+
+async def test_a_result_can_be_read_again_in_parts(store: SessionStore, dm: Source) -> None:
+    ada = create_tool_user(store, dm())
+    number = record_result(ada, "abcdefghij" * 1500)
+    first = await ada.use("read_tool_result", number=number)
+    assert first.startswith("[Characters 0 to 10000 of 15000. Continue with offset 10000.]\nabcdefghij")
+    rest = await ada.use("read_tool_result", number=number, offset=10_000)
+    assert rest == "[Characters 10000 to 15000 of 15000.]\n" + "abcdefghij" * 500
+    assert (await ada.use("read_tool_result", number=number, offset=3, limit=4)).endswith("]\ndefg")
+    assert await ada.use("read_tool_result", number=number, offset=10**9) == "[Characters 15000 to 15000 of 15000.]\n"
+
+
+async def test_only_results_of_the_own_conversation_can_be_read_again(store: SessionStore, dm: Source) -> None:
+    ada, ben = create_tool_user(store, dm()), create_tool_user(store, dm("ben"))
+    number = record_result(ada, "Ada's secret")
+    for wrong in (number, number - 1, 1, 10**9):  # Ben's conversation has no such result
+        assert "no result" in await ben.get_failure("read_tool_result", number=wrong)
+    ben.session_id = ada.session_id  # even if the gateway made such a mistake
+    assert "secret" not in await ben.get_failure("read_tool_result", number=number)
+    assert "no result" in await ada.get_failure("read_tool_result", number=number - 1)
+    assert "no result" in await ada.get_failure("read_tool_result")
+
+
+async def test_a_result_that_was_undone_cannot_be_read_again(store: SessionStore, dm: Source) -> None:
+    ada = create_tool_user(store, dm())
+    number = record_result(ada, "found")
+    session_no = ada.session_row.no
+    store.engine.run(Write(lambda tx: log_table.undo_turns(tx, session_no, 1, 1)))
+    assert "no result" in await ada.get_failure("read_tool_result", number=number)

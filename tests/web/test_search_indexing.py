@@ -30,7 +30,7 @@ async def test_the_api_and_the_agent_are_told_that_messages_are_still_being_inde
     session_id = await web.create_session(ada)
     for number in range(6):
         web.gateway.store.append_to_transcript(session_id, f"lighthouse {number}")
-    search_tool, _ = make_history_tools(web.gateway.store.aio.seen_by(await find_principal(ada)))
+    search_tool, *_ = make_history_tools(web.gateway.store.aio.seen_by(await find_principal(ada)))
     assert "Some messages are not indexed yet" in str(await search_tool.run({"query": "lighthouse"}))
     found = (await ada.get("/api/search", params={"query": "lighthouse"})).json()
     assert (len(found["hits"]), found["is_indexing"]) == (6, False)

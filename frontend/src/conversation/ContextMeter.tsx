@@ -102,8 +102,9 @@ function describeFill({ tokens, window, share }: ContextFill): string {
   return words.contextFill(formatPercent(share), formatCount(tokens), formatCount(window));
 }
 
-function describeCost({ cost_usd, cost_status, unpriced_turns }: Session["usage"]): string {
+function describeCost({ cost_usd, cost_status, estimated_cost_usd, unpriced_turns }: Session["usage"]): string {
   if (cost_usd === null || cost_status === "unknown") return words.costUnknown;
   const isExact = cost_status === "actual" && unpriced_turns === 0;
-  return isExact ? words.cost(formatDollars(cost_usd)) : words.costEstimated(formatDollars(cost_usd));
+  const cost = isExact ? words.cost(formatDollars(cost_usd)) : words.costEstimated(formatDollars(cost_usd));
+  return estimated_cost_usd === null ? cost : `${cost} (${words.costByList(formatDollars(estimated_cost_usd))})`;
 }

@@ -92,6 +92,7 @@ export function session(id: string, more: Partial<Session> = {}): Session {
       cache_write_tokens: 0,
       reasoning_tokens: 0,
       cost_usd: null,
+      estimated_cost_usd: null,
       cost_status: "unknown",
       unpriced_turns: 0,
     },

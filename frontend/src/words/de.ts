@@ -359,6 +359,7 @@ export const de: Words = {
   tokensInAndOut: (input, output) => `${input} Eingabe-Token, ${output} Ausgabe-Token`,
   cost: (amount) => `${amount} ausgegeben`,
   costEstimated: (amount) => `etwa ${amount} ausgegeben`,
+  costByList: (amount) => `${amount} nach Listenpreisen`,
   costUnknown: "Preis unbekannt",
   model: "Modell",
   modelLabel: (model) => `Modell: ${model}`,

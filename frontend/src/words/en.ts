@@ -372,6 +372,7 @@ export const en = {
   tokensInAndOut: (input: string, output: string) => `${input === "1" ? "1 token" : `${input} tokens`} in, ${output} out`,
   cost: (amount: string) => `${amount} spent`,
   costEstimated: (amount: string) => `about ${amount} spent`,
+  costByList: (amount: string) => `${amount} by list prices`,
   costUnknown: "price unknown",
   model: "Model",
   modelLabel: (model: string) => `Model: ${model}`,

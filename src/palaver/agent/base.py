@@ -44,6 +44,13 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderReasoning:
+    """What the provider wants back with the message that was just completed; nothing that people read."""
+
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """The agent is about to run a tool."""
 
@@ -77,7 +84,7 @@ class Notice:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-AgentEvent = TextDelta | ReasoningDelta | ToolCall | ToolResult | UsageReport | Notice
+AgentEvent = TextDelta | ReasoningDelta | ProviderReasoning | ToolCall | ToolResult | UsageReport | Notice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

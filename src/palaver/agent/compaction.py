@@ -14,12 +14,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent.base import AgentRequest, estimate_message_tokens, estimate_tokens, extract_text
-from palaver.agent.history import build_summary_message, order_events
+from palaver.agent.history import build_summary_message, order_events, without_reasoning
+from palaver.agent.tool_arguments import DATA_NOTICE, quote_data
 from palaver.core.errors import AgentError
 from palaver.core.texts import say
 from palaver.sessions.context import clean_chat_text
 
 if TYPE_CHECKING:
+    from palaver.agent.summary_facts import MissingFacts
     from palaver.sessions.events import Compaction, Event
 
 
@@ -89,19 +91,34 @@ def _is_user_message(event: Event) -> bool:
 
 
 def build_summary_request(
-    messages: Sequence[Mapping[str, Any]], focus: str | None, previous: str | None
+    messages: Sequence[Mapping[str, Any]], focus: str | None, previous: str | None, missing: MissingFacts | None = None
 ) -> AgentRequest:
-    """Build a request to summarize messages (from `history.build_messages`) and the previous summary, if any."""
+    """Build a request to summarize messages (from `history.build_messages`) and the previous summary, if any.
+
+    `missing` is what the first try has lost.
+    """
     prompt = f"{SUMMARY_REQUEST} so far."
     if previous is not None:
         prompt += " It starts with a summary of even earlier messages; keep what still matters of it."
     if focus and (topic := clean_chat_text(focus, MAX_FOCUS_CHARS)):
         prompt += f" Be most thorough about this: {topic}"
+    if missing is not None:
+        facts = ", ".join(quote_data(fact, MAX_RESULT_CHARS) for fact in (*missing.mentioned, *missing.open_items))
+        prompt += f" An earlier try left out what was said here. {DATA_NOTICE} Mention each of these: {facts}"
     previous_messages = [] if previous is None else [build_summary_message(previous)]
     return AgentRequest(
         instructions=SUMMARY_INSTRUCTIONS,
-        messages=[*previous_messages, *_describe_tools_in_text(messages), {"role": "user", "content": prompt}],
+        messages=[
+            *previous_messages,
+            *remove_reasoning(_describe_tools_in_text(messages)),
+            {"role": "user", "content": prompt},
+        ],
     )
+
+
+def remove_reasoning(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Remove what providers want back with messages, for a request that does not begin as the earlier ones did."""
+    return [without_reasoning(message) for message in messages]
 
 
 def _describe_tools_in_text(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
+from palaver.agent.base import estimate_message_tokens
 from palaver.core.text import make_storable
 from palaver.sessions.context import format_author_prefix
 from palaver.sessions.events import Compaction, Event, EventKind
@@ -27,6 +29,13 @@ OMITTED_NOTICE = (
 )
 DELETED_NOTICE = "[The message before this answer was deleted.]"
 MISSING_RESULT_TEXT = "(no result: the run was interrupted)"
+MIN_LONG_RESULT_CHARS: Final = 2000  # of a result that leaves the view when it is old
+MAX_HEAD_CHARS: Final = 200  # of such a result that stay
+READ_RESULT_TOOL: Final = "read_tool_result"
+LEFT_OUT_RESULT_TEXT: Final = (
+    "{head}…\n[The rest of this result is left out here because it is old; it has {count} characters in all. If you"
+    f" need it, read it again with {READ_RESULT_TOOL}, number {{seq}}.]"
+)
 INTERRUPTED_SUFFIX = " […interrupted] (the answer stopped here)"
 
 
@@ -45,9 +54,15 @@ def build_messages(
     if is_truncated or (compaction is not None and compaction.omitted_count):
         built.append({"role": "user", "content": OMITTED_NOTICE})
     ordered = order_events(events, input_seq)
-    messages = [event.message for event in ordered if event.message is not None]
+    changed_seq = input_seq if is_truncated else 0 if compaction is None else compaction.seq
+    messages = [
+        (event.seq, _remove_reasoning(event.message) if event.seq < changed_seq else event.message)
+        for event in ordered
+        if event.message is not None
+    ]
     notes = _format_reactions(events, ordered)
-    if not built and messages and messages[0].role == "assistant" and "answers" in messages[0].extra:
+    first = messages[0][1] if messages else None
+    if not built and first is not None and first.role == "assistant" and "answers" in first.extra:
         built.append(
             {"role": "user", "content": DELETED_NOTICE}
         )  # many providers want the first message to be a user's
@@ -57,6 +72,13 @@ def build_messages(
 def build_summary_message(summary: str) -> dict[str, Any]:
     """Build the message that replaces the messages of a summary."""
     return {"role": "user", "content": f"{SUMMARY_HEADING}\n{make_storable(summary)}"}
+
+
+def _remove_reasoning(message: Message) -> Message:
+    """Remove what the provider wants back with a message: what the model saw before it has changed since."""
+    if "provider_reasoning" not in message.extra:
+        return message
+    return replace(message, extra={**message.extra, "provider_reasoning": None})
 
 
 # ---- order ---------------------------------------------------------------------------------------------------
@@ -120,14 +142,16 @@ def _format_reactions(events: Sequence[Event], ordered: Sequence[Event]) -> list
     return notes
 
 
-def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *, shared: bool) -> list[dict[str, Any]]:
+def _pair_calls_and_results(
+    messages: Sequence[tuple[int, Message]], notes: Sequence[str], *, shared: bool
+) -> list[dict[str, Any]]:
     """Convert messages to dicts; each call is followed by its result, wherever that is in the log.
 
-    `notes` are put before the messages, one before each.
+    `notes` are put before the messages, one before each. A long result has its number, see `leave_out_old_results`.
     """
     built: list[dict[str, Any]] = []
     open_results: dict[str, deque[dict[str, Any]]] = {}
-    for message, note in zip(messages, notes, strict=True):
+    for (seq, message), note in zip(messages, notes, strict=True):
         if message.role == "assistant":
             built += _build_sender_note(message)
             calls = [call for call in message.extra.get("tool_calls", ()) if _is_valid_call(call)]
@@ -147,7 +171,7 @@ def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *
         elif message.role == "tool":
             results_of_call = open_results.get(message.extra.get("tool_call_id", ""))
             if results_of_call:
-                results_of_call.popleft()["content"] = _clean_content(message)
+                results_of_call.popleft().update(_build_result(message, seq))
         else:
             content, prefix = _clean_content(message), ""
             if message.role == "user":
@@ -160,6 +184,16 @@ def _pair_calls_and_results(messages: Sequence[Message], notes: Sequence[str], *
                 content = [{"type": "text", "text": prefix}, *content]
             built.append({"role": message.role, "content": content})
     return built
+
+
+def _build_result(message: Message, seq: int) -> dict[str, Any]:
+    content = _clean_content(message)
+    result: dict[str, Any] = {"content": content}
+    if message.extra.get("is_error") is True:
+        result["is_error"] = True
+    if isinstance(content, str) and len(content) > MIN_LONG_RESULT_CHARS:
+        result["seq"] = seq
+    return result
 
 
 def _build_sender_note(message: Message) -> list[dict[str, Any]]:
@@ -187,13 +221,69 @@ def _build_assistant_messages(message: Message, calls: list[Mapping[str, Any]]) 
         content = ""
     if not content and not calls:
         return []
+    reasoning: dict[str, Any] = {}
+    if message.extra.get("provider_reasoning"):  # goes back with the message as it was, and with no other
+        reasoning = {key: message.extra[key] for key in ("reasoning", "provider_reasoning") if key in message.extra}
     if message.extra.get("interrupted") is True:
+        reasoning = {}
         if isinstance(content, str):
             content = (content + INTERRUPTED_SUFFIX).lstrip()
         else:
             content = [*content, {"type": "text", "text": INTERRUPTED_SUFFIX}]
     built: dict[str, Any] = {"role": "assistant", "content": content or None}
-    return [built | {"tool_calls": [dict(call) for call in calls]}] if calls else [built]
+    return [built | ({"tool_calls": [dict(call) for call in calls]} if calls else {}) | reasoning]
+
+
+# ---- results that leave the view -----------------------------------------------------------------------------
+
+
+def leave_out_old_results(
+    messages: Sequence[Mapping[str, Any]], *, max_tokens: int, min_tokens: int, keep_exchanges: int
+) -> tuple[list[Mapping[str, Any]], int]:
+    """Replace long results of tools before the last exchanges by their beginning, where the messages have become many.
+
+    This happens in steps: at a question before which there are more than `max_tokens`, and only if it frees at least
+    `min_tokens`. Whether there is a step at a question depends on what came before it alone, so between two steps the
+    messages of a turn are still the beginning of the next turn's. Returns also how many tokens the step at the last
+    question has freed. What a provider wants back with messages after a changed one is left out, too.
+    """
+    view = list(messages)
+    starts: list[int] = []  # of exchanges
+    total = freed = 0
+    first_open = 0  # all long results before it were replaced
+    for index, message in enumerate(messages):
+        if message["role"] == "user" and (index == 0 or messages[index - 1]["role"] != "user"):
+            first_kept = starts[-keep_exchanges] if len(starts) >= keep_exchanges else 0
+            old = [number for number in range(first_open, first_kept) if "seq" in view[number]]
+            stubs = {number: _shorten_result(view[number]) for number in old} if total > max_tokens else {}
+            freed = sum(_estimate(view[number]) - _estimate(stub) for number, stub in stubs.items())
+            if freed >= min_tokens and stubs:
+                view[old[0] : index] = [
+                    stubs.get(number) or without_reasoning(view[number]) for number in range(old[0], index)
+                ]
+                total -= freed
+                first_open = first_kept
+            else:
+                freed = 0
+            starts.append(index)
+        total += _estimate(message)
+    return view, freed
+
+
+def _estimate(message: Mapping[str, Any]) -> int:
+    return estimate_message_tokens([message])
+
+
+def _shorten_result(message: Mapping[str, Any]) -> dict[str, Any]:
+    content, seq = str(message["content"]), message["seq"]
+    text = LEFT_OUT_RESULT_TEXT.format(head=content[:MAX_HEAD_CHARS], count=len(content), seq=seq)
+    return {key: value for key, value in message.items() if key != "seq"} | {"content": text}
+
+
+def without_reasoning(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "provider_reasoning" not in message:
+        return message
+    return {key: value for key, value in message.items() if key not in {"reasoning", "provider_reasoning"}}
 
 
 # ---- content -------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
+from palaver.agent.base import ToolFailed
 from palaver.agent.tool_arguments import DATA_NOTICE, define_tool, integer_argument, quote_data, text_argument
 from palaver.agent.toolsets import HISTORY_TOOLSET
 from palaver.core.dataclass import dataclass
@@ -28,6 +29,7 @@ MAX_HITS = 20
 MAX_MESSAGES = 50
 MAX_MESSAGE_CHARS = 4000
 MAX_TOOL_RESULT_CHARS = 500
+MAX_READ_RESULT_CHARS = 10_000  # of a result in one call
 INDEXING_NOTICE = "\nSome messages are not indexed yet, so they may be missing here. Tell the person if that matters."
 _MAX_NEWER_MESSAGES = 20  # hits from the question on are dropped, so a search asks for this many more
 
@@ -43,6 +45,17 @@ class ReadArguments:
     id: str = text_argument("the id of the conversation from a search, or its title")
     around: int | None = integer_argument("the number of a message, without the #")
     limit: int = integer_argument("how many messages; 20 by default", default=20, maximum=MAX_MESSAGES)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultArguments:
+    number: int | None = integer_argument("the number of the result, as the text in its place says")
+    offset: int = integer_argument("how many characters to skip; 0 by default", default=0, minimum=0)
+    limit: int = integer_argument(
+        f"how many characters; {MAX_READ_RESULT_CHARS} by default",
+        default=MAX_READ_RESULT_CHARS,
+        maximum=MAX_READ_RESULT_CHARS,
+    )
 
 
 def make_history_tools(
@@ -73,7 +86,27 @@ def make_history_tools(
         messages = await conversations.load_messages(session.id, before=before, limit=arguments.limit)
         return _format_conversation(session, messages)
 
-    return search_conversations, read_conversation
+    @define_tool(
+        "Read again the result of a tool in this conversation that is left out because it is old. A long one has"
+        " several parts: continue at the offset that the previous part names.",
+        ResultArguments,
+        toolset=HISTORY_TOOLSET,
+    )
+    async def read_tool_result(arguments: ResultArguments) -> str:
+        number = arguments.number or 0
+        newest = () if session_id is None else await conversations.load_messages(session_id, before=number + 1, limit=1)
+        message = next((event.message for event in newest if event.seq == number), None)
+        if message is None or message.role != "tool":
+            raise ToolFailed("There is no result of a tool with this number in this conversation.")
+        return _format_result(message.text, arguments.offset, arguments.limit)
+
+    return search_conversations, read_conversation, read_tool_result
+
+
+def _format_result(text: str, offset: int, limit: int) -> str:
+    end = min(offset + limit, len(text))
+    more = f" Continue with offset {end}." if end < len(text) else ""
+    return f"[Characters {min(offset, end)} to {end} of {len(text)}.{more}]\n{text[offset:end]}"
 
 
 # ---- results of search_conversations ---------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from palaver.agent.history import READ_RESULT_TOOL
 from palaver.config.agent_rules import ToolsetRule, TurnRules
 from palaver.config.validators import TOOLSET_NAMES
 from palaver.core.dataclass import dataclass
@@ -29,7 +30,7 @@ MAX_TOOL_NAME_CHARS: Final = 64  # what every provider accepts
 HISTORY_TOOLSET, MEMORY_TOOLSET, SCHEDULE_TOOLSET, MESSAGING_TOOLSET, WEB_TOOLSET = TOOLSET_NAMES
 PALAVER_TOOL_NAMES: Final = frozenset(
     {
-        *("search_conversations", "read_conversation"),
+        *("search_conversations", "read_conversation", READ_RESULT_TOOL),
         *("remember", "recall", "forget"),
         *("list_chats", "send_message"),
         *("create_job", "change_job", "list_jobs", "pause_job"),

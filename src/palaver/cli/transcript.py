@@ -64,7 +64,8 @@ def _format_usage(session: Session) -> Iterator[str]:
     if usage.total_tokens:
         yield f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
     if usage.cost is not None:
-        yield f"${usage.cost:.4f} ({usage.cost_status})"
+        estimate = "" if usage.estimated_cost is None else f"; ${usage.estimated_cost:.4f} by list prices"
+        yield f"${usage.cost:.4f} ({usage.cost_status}{estimate})"
     if usage.unpriced_turns:
         yield f"{format_count(usage.unpriced_turns, 'turn')} with unknown cost"
     if session.model_name:

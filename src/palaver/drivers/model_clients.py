@@ -7,6 +7,7 @@ decides about retries.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -57,9 +58,11 @@ class ModelClients:
         key = provider.api_key or _DUMMY_KEY
         match name.provider:
             case "anthropic":
-                from pydantic_ai.models.anthropic import AnthropicModel
+                from pydantic_ai.models.anthropic import AnthropicModel, AnthropicStaleThinkingBlockWarning
                 from pydantic_ai.providers.anthropic import AnthropicProvider
 
+                # Reasoning is dropped where a summary or an edit has changed what came before it. That is no mistake.
+                warnings.simplefilter("ignore", AnthropicStaleThinkingBlockWarning)
                 anthropic = AnthropicProvider(api_key=key, base_url=provider.base_url, http_client=client)
                 return AnthropicModel(name.model, provider=anthropic)
             case "google":
@@ -69,13 +72,16 @@ class ModelClients:
                 google = GoogleProvider(api_key=key, base_url=provider.base_url, http_client=client)
                 return GoogleModel(name.model, provider=google)
             case _:
-                from pydantic_ai.models.openai import OpenAIChatModel
+                if name.provider == "openai" and provider.base_url is None:
+                    return _create_responses_model(name.model, key, client)
                 from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+                from palaver.drivers.chat_model import CostReportingModel
 
                 openai = _create_openai_provider(name.provider, provider.base_url, key, client)
                 # A stream that ends without a finish reason was cut off.
                 profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-                return OpenAIChatModel(name.model, provider=openai, profile=profile)
+                return CostReportingModel(name.model, provider=openai, profile=profile)
 
     def _get_http_client(self, name: str, provider: Provider) -> httpx2.AsyncClient:
         if name not in self._http_clients:
@@ -88,6 +94,18 @@ def make_http_client(provider: Provider, timeout: httpx2.Timeout, **options: Any
     is_local = provider.base_url is not None and is_loopback_url(provider.base_url)
     # trust_env would send requests to this machine through a proxy.
     return httpx2.AsyncClient(timeout=timeout, trust_env=not is_local, **options)
+
+
+def _create_responses_model(model: str, key: str, client: httpx2.AsyncClient) -> Model:
+    """Create a model of OpenAI itself. Only this API returns its reasoning, encrypted, and takes it back.
+
+    OpenAI stores nothing of the conversation, as it does with the chat API.
+    """
+    from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    openai = OpenAIProvider(api_key=key, http_client=client)
+    return OpenAIResponsesModel(model, provider=openai, settings=OpenAIResponsesModelSettings(openai_store=False))
 
 
 def _create_openai_provider(

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.messages import (
     BinaryContent,
     ImageUrl,
@@ -48,6 +49,7 @@ from palaver.agent.base import (
     HeldCall,
     ModelCall,
     Notice,
+    ProviderReasoning,
     ReasoningDelta,
     RetryPolicy,
     Sleep,
@@ -63,11 +65,14 @@ from palaver.agent.base import (
     extract_text,
     make_fallback_notice,
 )
+from palaver.agent.compaction import remove_reasoning
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.tasks import cancel_tasks
 from palaver.core.text import make_storable
 from palaver.drivers import provider_errors
+from palaver.drivers.chat_model import REPORTED_COST_KEY
+from palaver.drivers.reasoning import is_worth_storing, pack_reasoning, unpack_answer
 from palaver.sessions.turn import NoticeCode
 from palaver.sessions.usage import CostStatus, TurnUsage
 
@@ -81,14 +86,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _EMPTY_TEXT = "(no text)"  # providers reject an empty message
+_INVALID_STATUS_CODES = frozenset({400, 422})  # of a request that the provider does not accept as it is
 
 
-def convert_messages(messages: Sequence[Mapping[str, Any]]) -> list[ModelMessage]:
+def convert_messages(messages: Sequence[Mapping[str, Any]], name: ModelName | None = None) -> list[ModelMessage]:
+    """Convert messages for a model, with the reasoning that it wants back; without a name, with none."""
     converted: list[ModelMessage] = []
     tool_names: dict[str, str] = {}
     for message in messages:
         if message.get("role") == "assistant":
-            response = _build_response(message)
+            response = (unpack_answer(message, name) if name is not None else None) or _build_response(message)
             tool_names |= {
                 part.tool_call_id: part.tool_name for part in response.parts if isinstance(part, ToolCallPart)
             }
@@ -159,6 +166,21 @@ def extract_tool_calls(response: ModelResponse) -> list[ToolCall]:
     ]
 
 
+def build_answer_message(answer: ModelResponse, calls: Sequence[ToolCall], name: ModelName) -> dict[str, Any]:
+    """Build the message of an answer as the log will have it, so that every later request repeats this one."""
+    texts = [part.content for part in answer.parts if isinstance(part, TextPart)]
+    message: dict[str, Any] = {"role": "assistant", "content": make_storable("".join(texts))}
+    if calls:
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in calls
+        ]
+    if (reasoning := pack_reasoning(answer, name)) is not None:
+        thoughts = [part.content for part in answer.parts if isinstance(part, ThinkingPart)]
+        message |= {"reasoning": make_storable("".join(thoughts)), "provider_reasoning": reasoning}
+    return message
+
+
 def build_usage(response: ModelResponse, name: ModelName, prices: ModelPrices) -> TurnUsage:
     """Return the tokens of a request, and its cost if the price of the model is known.
 
@@ -169,6 +191,10 @@ def build_usage(response: ModelResponse, name: ModelName, prices: ModelPrices) -
     try:
         if usage.input_tokens or usage.output_tokens:  # without tokens, the cost is unknown, not zero
             cost, source = prices.calculate_cost(usage, name, response.model_name or name.model)
+        reported = (response.provider_details or {}).get(REPORTED_COST_KEY)
+        estimate, status = None, CostStatus.UNKNOWN if cost is None else CostStatus.ESTIMATED
+        if reported is not None:
+            estimate, cost, status, source = cost, reported, CostStatus.ACTUAL, name.provider
         return TurnUsage(
             model=name.model,
             provider=name.provider,
@@ -178,13 +204,19 @@ def build_usage(response: ModelResponse, name: ModelName, prices: ModelPrices) -
             cache_write_tokens=usage.cache_write_tokens,
             reasoning_tokens=usage.details.get("reasoning_tokens", 0),
             cost=cost,
-            cost_status=CostStatus.UNKNOWN if cost is None else CostStatus.ESTIMATED,
+            cost_status=status,
             cost_source=source,
+            estimated_cost=estimate,
             last_prompt_tokens=usage.input_tokens or None,
         )
     except InvalidInput as error:
         log.warning("usage_invalid", extra={"model": str(name), "error": str(error)})
         return TurnUsage(model=name.model, provider=name.provider)
+
+
+def _build_result_message(result: ToolResult) -> dict[str, Any]:
+    failed = {"is_error": True} if result.failed else {}
+    return {"role": "tool", "tool_call_id": result.id, "tool_name": result.name, "content": result.content} | failed
 
 
 def _build_response(message: Mapping[str, Any]) -> ModelResponse:
@@ -254,7 +286,9 @@ class ToolLoop:
 
     def __post_init__(self) -> None:
         request = self.request
-        self._conversation = convert_messages(request.messages)
+        self._messages = list(request.messages)
+        self._conversation: list[ModelMessage] = []
+        self._converted_for: ModelName | None = None
         self._tools = {tool.name: tool for tool in request.tools}
         self._input_tokens = estimate_tokens(request.instructions) + estimate_tool_tokens(request.tools)
 
@@ -272,23 +306,45 @@ class ToolLoop:
             answer = self._answer
             assert answer is not None  # noqa: S101
             calls = extract_tool_calls(answer)
-            if is_last or not calls:
+            is_end = is_last or not calls
+            for call in calls if not is_end else ():
+                yield call
+            message = build_answer_message(answer, calls, self.chain[0])
+            reasoning = message.get("provider_reasoning")
+            if reasoning is not None and is_worth_storing(reasoning):
+                yield ProviderReasoning(reasoning)
+            if is_end:
                 if answer.finish_reason == "length":
                     yield CUT_OFF_NOTICE
                 return
-            for call in calls:
-                yield call
             tasks = [asyncio.create_task(_run_tool(call, self._tools)) for call in calls]
             async with aclosing(_yield_as_completed(tasks)) as results:
                 async for result in results:
                     yield result
-            returned: list[ModelRequestPart] = [  # in the order of the calls
-                _build_tool_return(result.id, result.name, result.content, failed=result.failed)
-                for result in (task.result() for task in tasks)
-            ]
-            steering = [UserPromptPart(content=text or _EMPTY_TEXT) for text in await self.request.take_steering()]
-            self._conversation.append(answer)
-            append_request_parts(self._conversation, [*returned, *steering])
+            returned = [_build_result_message(task.result()) for task in tasks]  # in the order of the calls
+            steering = [{"role": "user", "content": text} for text in await self.request.take_steering()]
+            self._add_messages([message, *returned, *steering])
+
+    def _add_messages(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        self._messages += messages
+        self._conversation += convert_messages(messages, self._converted_for)
+
+    def _convert_for(self, name: ModelName) -> None:
+        """Convert the conversation for a model, unless it is. Reasoning goes only to the model that it is from."""
+        if name != self._converted_for:
+            self._converted_for = name
+            self._conversation = convert_messages(self._messages, name)
+
+    def _can_drop_reasoning(self, error: BaseException) -> bool:
+        """Whether a provider may have refused a request because of the reasoning that it wanted back.
+
+        It was valid when it was stored; a key, an account or the messages before it may have changed since.
+        """
+        return (
+            isinstance(error, ModelHTTPError)
+            and error.status_code in _INVALID_STATUS_CODES
+            and any("provider_reasoning" in message for message in self._messages)
+        )
 
     async def _ask_with_retries(self, *, may_call_tools: bool) -> AsyncGenerator[AgentEvent, None]:
         """Yield one answer, from the first model of the chain that gives one."""
@@ -308,6 +364,11 @@ class ToolLoop:
                 failure = provider_errors.make_empty_answer_failure(name, reason)
             except provider_errors.PROVIDER_EXCEPTIONS as error:
                 failure = provider_errors.classify_error(error, name, self.clients.get_provider(name))
+                if not has_started and self._can_drop_reasoning(error):
+                    self._messages = remove_reasoning(self._messages)
+                    self._converted_for = None
+                    log.warning("reasoning_refused", extra={"model": str(name)})
+                    continue
             if has_started:
                 raise provider_errors.make_dropped_error(failure, name) from failure.cause
             failures += 1
@@ -327,6 +388,7 @@ class ToolLoop:
     async def _ask_once(self, name: ModelName, *, may_call_tools: bool) -> AsyncGenerator[AgentEvent, None]:
         """Ask one model once, yield its events, and keep the complete answer in `self._answer`."""
         self._answer = None
+        self._convert_for(name)
         model = await self.clients.get_model(name)
         parameters = ModelRequestParameters(
             function_tools=convert_tools(self.request.tools),
@@ -349,6 +411,8 @@ class ToolLoop:
                         self._has_text |= isinstance(delta, TextDelta) and bool(delta.text.strip())
                         yield delta
                 self._answer = stream.get()
+            if name.provider == "openai" and self._answer.finish_reason is None:  # others say so by themselves
+                raise ModelAPIError(str(name), "The stream ended before the answer was complete.")
             usage = build_usage(self._answer, name, self.prices)
         except BaseException as error:  # also when it is canceled: what was streamed has to be paid for
             streamed_tokens = estimate_tokens("".join(streamed))

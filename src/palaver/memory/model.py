@@ -55,7 +55,7 @@ class MemoryTurnKind(StrEnum):
 
     EXPIRY = "expiry"  # the conversation ended by its reset policy
     COMPACTION = "compaction"  # a summary replaced older messages
-    NEW = "new"  # a person started another conversation
+    LEFT = "new"  # a person left it: for another conversation, a new one or a copy
     FORGOTTEN = "forgotten"  # a memory from it was forgotten: it only marks what was written before as read
 
 

@@ -150,7 +150,7 @@ def list_schema_names(tx: Transaction) -> set[str]:
 _COLUMNS: Final = (
     *("last_seq", "message_count", "last_message_at", "preview", "indexed_seq", "unindexed"),
     *TOKEN_COUNTERS,
-    *("cost_nanos", "cost_status", "unpriced_turns"),
+    *("cost_nanos", "cost_status", "unpriced_turns", "estimated_nanos"),
 )
 _NAMES: Final = {
     "last_seq": "end of the log",
@@ -165,6 +165,7 @@ _COUNT_EVENTS: Final = """SELECT COUNT(*), COALESCE(MIN(seq), 0), COALESCE(MAX(s
     COALESCE(MAX(CASE WHEN kind = 'message' THEN seq ELSE 0 END), 0) FROM event WHERE session_no = $1"""
 _SUM_TOKENS: Final = ", ".join(f"COALESCE(SUM({name}), 0)" for name in TOKEN_COUNTERS)
 _SUM_USAGE: Final = f"""SELECT {_SUM_TOKENS}, SUM(cost_nanos),
+    CASE WHEN COUNT(estimated_nanos) > 0 THEN SUM(COALESCE(estimated_nanos, cost_nanos)) END,
     COALESCE(SUM(CASE WHEN cost_status = 'unknown' THEN 1 ELSE 0 END), 0),
     COALESCE(SUM(CASE WHEN cost_status = 'estimated' THEN 1 ELSE 0 END), 0),
     COALESCE(SUM(CASE WHEN cost_status = 'actual' THEN 1 ELSE 0 END), 0) FROM usage WHERE session_no = $1"""
@@ -217,7 +218,7 @@ def _compute_usage(tx: Transaction, session_no: int, stored: dict[str, object]) 
     """Return the totals of a session if its tokens or its cost are not the sum of its turns."""
     row = tx.fetch_one(_SUM_USAGE, session_no) or ()
     # PostgreSQL sums integers as decimals.
-    *tokens, nanos, unknown, estimated, actual = (None if value is None else int(str(value)) for value in row)
+    *tokens, nanos, estimate, unknown, estimated, actual = (None if value is None else int(str(value)) for value in row)
     right: dict[str, object] = dict(zip(TOKEN_COUNTERS, tokens, strict=True))
     if all(stored[name] == right[name] for name in TOKEN_COUNTERS) and (stored["cost_nanos"] or 0) == (nanos or 0):
         return {}
@@ -226,6 +227,7 @@ def _compute_usage(tx: Transaction, session_no: int, stored: dict[str, object]) 
         "cost_nanos": None if status == "unknown" else nanos or 0,
         "cost_status": status,
         "unpriced_turns": unknown,
+        "estimated_nanos": estimate,
     }
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import fields
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from palaver.core.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class PieceKind(StrEnum):
@@ -130,8 +131,12 @@ class Draft:
 _GROWING_KINDS = frozenset({PieceKind.TEXT, PieceKind.REASONING})
 
 
-def build_turn_messages(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+def build_turn_messages(
+    pieces: Sequence[Piece], reasoning_at: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
+) -> list[dict[str, Any]]:
     """Convert the pieces of a turn to messages in the format of chat models: text with its tool calls, then results.
+
+    `reasoning_at` has what a provider wants back with the message that ends before the piece with this number.
 
     Reasoning becomes part of the message that follows it. A call without a result is kept as it is:
     `agent/history.py` repairs that when it builds the model's view of the log.
@@ -139,14 +144,16 @@ def build_turn_messages(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     answer: dict[str, Any] = {}  # the assistant message that is being put together
 
-    def finish_answer() -> None:
+    def finish_answer(end: int) -> None:
         if answer:
+            if end in reasoning_at:
+                answer["provider_reasoning"] = reasoning_at[end]
             messages.append({"role": "assistant", "content": answer.pop("content", None), **answer})
             answer.clear()
 
-    for piece in pieces:
+    for index, piece in enumerate(pieces):
         if piece.kind is PieceKind.RESULT:
-            finish_answer()
+            finish_answer(index)
             result = {"role": "tool", "tool_call_id": piece.call_id, "tool_name": piece.name, "content": piece.text}
             duration = {} if piece.duration_ms is None else {"duration_ms": piece.duration_ms}
             messages.append(result | duration | ({"is_error": True} if piece.failed else {}))
@@ -159,8 +166,8 @@ def build_turn_messages(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
             answer.setdefault("tool_calls", []).append(call)
         else:
             if "tool_calls" in answer:  # the agent continues before the result: that is a new message
-                finish_answer()
+                finish_answer(index)
             key = "content" if piece.kind is PieceKind.TEXT else "reasoning"
             answer[key] = answer.get(key, "") + piece.text
-    finish_answer()
+    finish_answer(len(pieces))
     return messages

@@ -129,7 +129,10 @@ class Message:
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
-    """Convert a message; keys that Palaver does not know are included as they were stored."""
+    """Convert a message for people; keys that Palaver does not know are included as they were stored.
+
+    What only a provider can read of its reasoning is left out.
+    """
     author, content = message.author, message.content
     data = {
         "role": message.role,
@@ -141,7 +144,7 @@ def message_to_json(message: Message) -> dict[str, Any]:
     for key, value in message.extra.items():
         if (write := _EXTRA_WRITERS.get(key)) is not None:
             data["answers_seq" if key == "answers" else key] = write(value)
-        elif key not in data:
+        elif key not in data and key != "provider_reasoning":
             data[key] = value
     return data
 

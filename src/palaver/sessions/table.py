@@ -438,7 +438,7 @@ EXPORT: Final = ExportedTable(
         *make_fields("cache_write_tokens! reasoning_tokens! cost_nanos", FieldKind.NUMBER),
         *make_fields("cost_status!", choices=CostStatus),
         *make_fields("cost_source"),
-        *make_fields("unpriced_turns!", FieldKind.NUMBER),
+        *make_fields("unpriced_turns! estimated_nanos", FieldKind.NUMBER),
     ),
     references={
         "audience": "t.audience_no",

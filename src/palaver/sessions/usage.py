@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import StrEnum
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from palaver.core.dataclass import dataclass
@@ -36,6 +36,11 @@ class CostStatus(StrEnum):
     ACTUAL = "actual"
 
 
+_RANK = list(CostStatus).index  # a sum is as certain as its least certain part
+_TOTAL_KEYS: Final = {"cost_nanos": "cost_usd", "estimated_nanos": "estimated_cost_usd"}
+_COST_KEYS: Final = {"cost": "cost_usd", "estimated_cost": "estimated_cost_usd"}  # as text in JSON
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUsage:
     """The usage of one turn with one model. None means not reported."""
@@ -52,6 +57,7 @@ class TurnUsage:
     cost: Decimal | float | int | str | None = None  # US dollars
     cost_status: CostStatus | str | None = None  # None with a cost: estimated
     cost_source: str | None = None
+    estimated_cost: Decimal | float | int | str | None = None  # by list prices, where `cost` is the provider's own
     last_prompt_tokens: int | None = None  # how full the context was; replaces the previous value
 
     def __post_init__(self) -> None:
@@ -68,36 +74,33 @@ class TurnUsage:
             object.__setattr__(self, "base_url", _remove_credentials(self.base_url))
         if self.cost_status is not None and self.cost_status not in list(CostStatus):
             raise InvalidInput(f"cost_status: {self.cost_status!r} is not allowed ({', '.join(CostStatus)})")
-        if self.cost is not None:
-            _ = self.cost_nanos  # an invalid cost is rejected here, not when it is stored
+        _ = self.cost_nanos, self.estimated_nanos  # an invalid cost is rejected here, not when it is stored
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as JSON-ready data; the cost is text, because a float would round it."""
-        data = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "cost"}
-        return data | {
-            "cost_status": None if self.cost_status is None else str(self.cost_status),
-            "cost_usd": None if self.cost is None else f"{Decimal(str(self.cost)):f}",
-        }
+        data = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _COST_KEYS}
+        costs = {key: getattr(self, name) for name, key in _COST_KEYS.items()}
+        return (
+            data
+            | {"cost_status": None if self.cost_status is None else str(self.cost_status)}
+            | {key: None if cost is None else f"{Decimal(str(cost)):f}" for key, cost in costs.items()}
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TurnUsage:
         """Read what `to_dict` returned, with the cost as a Decimal; unknown keys are ignored."""
-        known = {each.name: data[each.name] for each in fields(cls) if each.name in data and each.name != "cost"}
-        cost = data.get("cost_usd")
-        return cls(**known, cost=None if cost is None else Decimal(cost))
+        known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+        costs = {name: Decimal(data[key]) for name, key in _COST_KEYS.items() if data.get(key) is not None}
+        return cls(**known | costs)
 
     @property
     def cost_nanos(self) -> int | None:
         """The cost in nano-dollars, or None when it is not known."""
-        if self.cost is None:
-            return None
-        try:
-            nanos = int((Decimal(str(self.cost)) * NANOS_PER_DOLLAR).to_integral_value(ROUND_HALF_UP))
-        except (InvalidOperation, ValueError, OverflowError):  # not a number, or not a finite one
-            raise InvalidInput(f"cost: {self.cost!r} is not an amount of money") from None
-        if not 0 <= nanos <= _MAX_TURN_NANOS:
-            raise InvalidInput(f"cost: {self.cost!r} is not a possible cost of one turn")
-        return nanos
+        return None if self.cost is None else _to_nanos("cost", self.cost)
+
+    @property
+    def estimated_nanos(self) -> int | None:
+        return None if self.estimated_cost is None else _to_nanos("estimated_cost", self.estimated_cost)
 
     @property
     def effective_cost_status(self) -> CostStatus:
@@ -113,14 +116,32 @@ class TurnUsage:
     def add(self, other: TurnUsage) -> TurnUsage:
         """Return the sum with more usage of the same model in the same turn. It has a cost only if both have one."""
         unpriced = self.cost is None or other.cost is None
+        estimate = None
+        if not unpriced and (self.estimated_cost is not None or other.estimated_cost is not None):
+            estimate = sum(Decimal(str(_get_estimate(each))) for each in (self, other))
         prompt_tokens = self.last_prompt_tokens if other.last_prompt_tokens is None else other.last_prompt_tokens
         return replace(
             other,
             **{name: getattr(self, name) + getattr(other, name) for name in TOKEN_COUNTERS},
             cost=None if unpriced else Decimal(str(self.cost)) + Decimal(str(other.cost)),
-            cost_status=None if unpriced else other.cost_status,
+            cost_status=None if unpriced else min(self.effective_cost_status, other.effective_cost_status, key=_RANK),
+            estimated_cost=estimate,
             last_prompt_tokens=prompt_tokens,
         )
+
+
+def _get_estimate(usage: TurnUsage) -> Decimal | float | int | str | None:
+    return usage.cost if usage.estimated_cost is None else usage.estimated_cost
+
+
+def _to_nanos(name: str, cost: Decimal | float | int | str) -> int:
+    try:
+        nanos = int((Decimal(str(cost)) * NANOS_PER_DOLLAR).to_integral_value(ROUND_HALF_UP))
+    except (InvalidOperation, ValueError, OverflowError):  # not a number, or not a finite one
+        raise InvalidInput(f"{name}: {cost!r} is not an amount of money") from None
+    if not 0 <= nanos <= _MAX_TURN_NANOS:
+        raise InvalidInput(f"{name}: {cost!r} is not a possible cost of one turn")
+    return nanos
 
 
 def _remove_credentials(url: str) -> str:
@@ -146,6 +167,7 @@ class UsageSums:
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     cost_nanos: int | None = None  # of the priced turns
+    estimated_nanos: int | None = None  # of the same, by list prices; None if no provider has reported a cost
     unpriced_turns: int = 0
 
     @property
@@ -157,10 +179,16 @@ class UsageSums:
         """The cost of the priced turns in US dollars, or None when no turn has a price."""
         return None if self.cost_nanos is None else Decimal(self.cost_nanos) / NANOS_PER_DOLLAR
 
+    @property
+    def estimated_cost(self) -> Decimal | None:
+        """What the priced turns cost by list prices, where providers have reported other costs; None otherwise."""
+        return None if self.estimated_nanos is None else Decimal(self.estimated_nanos) / NANOS_PER_DOLLAR
+
     def to_dict(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in TOKEN_COUNTERS},
             "cost_usd": None if self.cost_nanos is None else format_dollars(self.cost_nanos),
+            "estimated_cost_usd": None if self.estimated_nanos is None else format_dollars(self.estimated_nanos),
             "unpriced_turns": self.unpriced_turns,
         }
 
@@ -179,11 +207,11 @@ class UsageTotals(UsageSums):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> UsageTotals:
         reader = JsonReader("usage", data)
-        dollars = reader.read_dollars("cost_usd")
-        return cls(
-            **reader.read_fields(cls, without={"cost_nanos"}),
-            cost_nanos=None if dollars is None else int(dollars * NANOS_PER_DOLLAR),
-        )
+        dollars = {name: reader.read_dollars(key) for name, key in _TOTAL_KEYS.items()}
+        nanos: dict[str, Any] = {
+            name: None if each is None else int(each * NANOS_PER_DOLLAR) for name, each in dollars.items()
+        }
+        return cls(**reader.read_fields(cls, without=set(nanos)), **nanos)
 
 
 class UsageGrouping(StrEnum):

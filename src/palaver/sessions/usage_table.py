@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 _INSERT = """INSERT INTO usage (session_no, turn_id, base_url, model, provider, created_at, input_tokens, output_tokens,
-    cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source, platform,
-    audience_no)"""
+    cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source, estimated_nanos,
+    platform, audience_no)"""
 NO_SESSION_NO = 0  # where something was used that belongs to no stored conversation: a temporary one
 # Parameters: session number, now, platform, audience, then the values without the last.
 _INSERT_VALUES = f"""{_INSERT} VALUES ($1, $5, $6, COALESCE($7, ''), $8, $2, $9, $10, $11, $12, $13, $14, $15, $16,
-    $3, $4) ON CONFLICT DO NOTHING"""
+    $17, $3, $4) ON CONFLICT DO NOTHING"""
 
 
 # The usage of a turn as parameters: of an insert, all but the last; of `build_totals_update`, all but the first two.
 _ROW_VALUE_NAMES = ("turn_id", "base_url")  # only the row of the turn has them
 _TOTALS_VALUE_NAMES = (
     *("model", "provider", *TOKEN_COUNTERS, "cost_nanos"),
-    *("cost_status", "cost_source", "last_prompt_tokens"),
+    *("cost_status", "cost_source", "estimated_nanos", "last_prompt_tokens"),
 )
 ROW_VALUE_COUNT: Final = len(_ROW_VALUE_NAMES)
 TOTALS_VALUE_COUNT: Final = len(_TOTALS_VALUE_NAMES)
@@ -51,7 +51,8 @@ _MICROS_PER_DAY = 86_400_000_000
 
 def get_values(usage: TurnUsage) -> tuple[object, ...]:
     """Return the values of `_ROW_VALUE_NAMES` and `_TOTALS_VALUE_NAMES`."""
-    last_values = (usage.effective_cost_status.value, usage.cost_source, usage.last_prompt_tokens)
+    status, source = usage.effective_cost_status.value, usage.cost_source
+    last_values = (status, source, usage.estimated_nanos, usage.last_prompt_tokens)
     return (usage.turn_id or new_turn_id(), usage.base_url, *_get_first_values(usage), *last_values)
 
 
@@ -66,7 +67,8 @@ def build_insert(first: int, now: str, condition: str = "id = $1") -> str:
     counters = ", ".join(value[name] for name in TOKEN_COUNTERS)
     return f"""{_INSERT} SELECT no, {value["turn_id"]}, {value["base_url"]}, COALESCE({value["model"]}, ''),
         {value["provider"]}, {now}, {counters}, CAST({value["cost_nanos"]} AS BIGINT), {value["cost_status"]},
-        {value["cost_source"]}, platform, audience_no FROM session WHERE {condition} ON CONFLICT DO NOTHING"""
+        {value["cost_source"]}, CAST({value["estimated_nanos"]} AS BIGINT), platform, audience_no FROM session
+        WHERE {condition} ON CONFLICT DO NOTHING"""
 
 
 @cache
@@ -77,6 +79,7 @@ def build_totals_update(first: int, is_new: str | None = None) -> str:
     """
     value = _name_params(_TOTALS_VALUE_NAMES, first)
     status = value["cost_status"]
+    cost, estimate = (f"CAST({value[name]} AS BIGINT)" for name in ("cost_nanos", "estimated_nanos"))
 
     def if_new(name: str, new_value: str, condition: str = "") -> str:
         conditions = " AND ".join(filter(None, (is_new, condition)))
@@ -95,8 +98,13 @@ def build_totals_update(first: int, is_new: str | None = None) -> str:
             ),
             if_new("provider", value["provider"], f"{value['model']} IS NOT NULL"),
             if_new(
+                "estimated_nanos",
+                f"COALESCE(estimated_nanos, cost_nanos, 0) + COALESCE({estimate}, {cost})",
+                f"{status} <> 'unknown' AND COALESCE(estimated_nanos, {estimate}) IS NOT NULL",
+            ),
+            if_new(
                 "cost_nanos",
-                f"COALESCE(cost_nanos, 0) + CAST({value['cost_nanos']} AS BIGINT)",
+                f"COALESCE(cost_nanos, 0) + {cost}",
                 f"{status} <> 'unknown'",
             ),
             if_new(
@@ -176,6 +184,8 @@ _REPORT = Columns(
     turns="COUNT(DISTINCT u.turn_id)",
     **{name: f"CAST(COALESCE(SUM(u.{name}), 0) AS BIGINT)" for name in TOKEN_COUNTERS},
     cost_nanos="CAST(SUM(u.cost_nanos) AS BIGINT)",
+    estimated_nanos="""CAST(CASE WHEN COUNT(u.estimated_nanos) > 0
+        THEN SUM(COALESCE(u.estimated_nanos, u.cost_nanos)) END AS BIGINT)""",
     unpriced_turns="COALESCE(SUM(CASE WHEN u.cost_nanos IS NULL THEN 1 ELSE 0 END), 0)",
 )
 
@@ -251,6 +261,7 @@ EXPORT: Final = ExportedTable(
         *make_fields("reasoning_tokens! cost_nanos", FieldKind.NUMBER),
         *make_fields("cost_status!", choices=CostStatus),
         *make_fields("cost_source platform base_url"),
+        *make_fields("estimated_nanos", FieldKind.NUMBER),
     ),
     references={"audience": "t.audience_no"},
     order=("turn_id", "model"),  # of one session

@@ -11,7 +11,16 @@ from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from palaver.agent.base import AgentEvent, Notice, ReasoningDelta, TextDelta, ToolCall, ToolResult, UsageReport
+from palaver.agent.base import (
+    AgentEvent,
+    Notice,
+    ProviderReasoning,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    UsageReport,
+)
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
@@ -40,7 +49,7 @@ from palaver.sessions.turn import JOB_RUN_KEY, InterruptReason, TurnKind, TurnSt
 from palaver.sessions.turns_table import get_quoted_seqs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction
@@ -256,6 +265,8 @@ class AnswerRecorder:
         self._clock = clock
         self._parts = [(0, input_seq)]  # the first piece of the draft that answers a message, and its number
         self._reports: list[UsageReport] = []
+        # By the number of pieces before. No part of the draft: a run that ends without its process is not continued.
+        self._reasoning_at: dict[int, Mapping[str, Any]] = {}
         self._tool_started: dict[str, float] = {}  # by id of each call that has no result yet
         self._started = time.monotonic()
 
@@ -284,6 +295,8 @@ class AnswerRecorder:
                 self._live.draft.add_text(PieceKind.TEXT, text)
             case ReasoningDelta(text):
                 self.draft.add_text(PieceKind.REASONING, text)
+            case ProviderReasoning(data):
+                self._reasoning_at[len(self.draft.pieces)] = data
             case ToolCall(call_id, name, arguments):
                 self._tool_started[call_id] = time.monotonic()
                 now = self._clock.now().astimezone(UTC).isoformat()
@@ -316,7 +329,9 @@ class AnswerRecorder:
         fields = [
             message | {"answers": input_seq}
             for (first_piece, input_seq), end in zip(self._parts, ends, strict=True)
-            for message in build_turn_messages(pieces[first_piece:end])
+            for message in build_turn_messages(
+                pieces[first_piece:end], {at - first_piece: data for at, data in self._reasoning_at.items()}
+            )
         ]
         if fields and fields[-1]["role"] == "assistant":
             fields[-1]["duration_ms"] = _measure_milliseconds(self._started)

@@ -13,6 +13,7 @@ fit into the model.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from dataclasses import replace
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.agent import compaction as summaries
 from palaver.agent.base import CUT_OFF_NOTICE, AgentRequest, Notice, TextDelta, UsageReport, estimate_message_tokens
-from palaver.agent.compaction import MIN_CONTEXT_TOKENS, count_tokens, shorten_messages
+from palaver.agent.compaction import MIN_CONTEXT_TOKENS, count_tokens, remove_reasoning, shorten_messages
 from palaver.agent.history import build_messages
+from palaver.agent.summary_facts import MissingFacts, add_missing_facts, find_missing_facts
 from palaver.config.budget_rules import CallPurpose
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from palaver.sessions.events import Compaction, Event
     from palaver.sessions.turn_leases import TurnLease
 
+    _BuildRequest = Callable[..., AgentRequest]
 
 _MAX_SPLIT_DEPTH = 4  # messages that are too long for one request are split in half at most this often
 LIMITED_SUMMARY_ERROR = say(
@@ -138,8 +141,10 @@ class Compactor:
             lease, CallPurpose.SUMMARY, on_notice=self._handle_budget_notice, calls=self.calls
         )
 
-        def build_request(part: Sequence[Mapping[str, Any]], previous_summary: str | None) -> AgentRequest:
-            request = summaries.build_summary_request(part, focus, previous_summary)
+        def build_request(
+            part: Sequence[Mapping[str, Any]], previous_summary: str | None, missing: MissingFacts | None = None
+        ) -> AgentRequest:
+            request = summaries.build_summary_request(part, focus, previous_summary, missing)
             return replace(request, model=plan.model, meter=meter)
 
         summary = await self._summarize(messages, build_request, previous.summary if previous else None)
@@ -207,22 +212,13 @@ class Compactor:
     async def _summarize(
         self,
         messages: Sequence[Mapping[str, Any]],
-        build_request: Callable[[Sequence[Mapping[str, Any]], str | None], AgentRequest],
+        build_request: _BuildRequest,
         previous_summary: str | None,
         depth: int = 0,
     ) -> str:
         """Ask the model for a summary; if the messages are too long for it, of one half after the other."""
-        text = []
         try:
-            run = self.dependencies.run_agent(build_request(messages, previous_summary))
-            async with contextlib.aclosing(run) as agent_events:
-                async for event in agent_events:
-                    if isinstance(event, TextDelta):
-                        text.append(event.text)
-                    elif isinstance(event, UsageReport):  # its prompt says nothing about the length of the conversation
-                        self.add_usage(replace(event, usage=replace(event.usage, last_prompt_tokens=None)))
-                    elif event == CUT_OFF_NOTICE and self._is_limited:
-                        raise AgentError(LIMITED_SUMMARY_ERROR)
+            summary = await self._ask(build_request(messages, previous_summary), messages)
         except ContextOverflow:
             if depth < _MAX_SPLIT_DEPTH and len(messages) > 1:
                 half = len(messages) // 2
@@ -232,7 +228,40 @@ class Compactor:
             if smaller is None:
                 raise
             return await self._summarize(smaller, build_request, previous_summary, depth)
+        return await self._complete(summary, messages, build_request, previous_summary)
+
+    async def _ask(self, request: AgentRequest, messages: Sequence[Mapping[str, Any]]) -> str:
+        """Ask the model once; raises `AgentError` if its answer is no summary of the messages."""
+        text = []
+        async with contextlib.aclosing(self.dependencies.run_agent(request)) as agent_events:
+            async for event in agent_events:
+                if isinstance(event, TextDelta):
+                    text.append(event.text)
+                elif isinstance(event, UsageReport):  # its prompt says nothing about the length of the conversation
+                    self.add_usage(replace(event, usage=replace(event.usage, last_prompt_tokens=None)))
+                elif event == CUT_OFF_NOTICE and self._is_limited:
+                    raise AgentError(LIMITED_SUMMARY_ERROR)
         return summaries.check_summary("".join(text), messages)
+
+    async def _complete(
+        self,
+        summary: str,
+        messages: Sequence[Mapping[str, Any]],
+        build_request: _BuildRequest,
+        previous_summary: str | None,
+    ) -> str:
+        """Let the model try once more if its summary has lost facts; what is still missing then is added as a list."""
+        missing = await asyncio.to_thread(find_missing_facts, summary, messages, previous_summary)
+        if not missing.count:
+            return summary
+        log.info("summary_incomplete", extra={"turn": self.lease.turn_id, "missing": missing.count})
+        # Where no second try is possible, as when the budget is used up, the first summary does.
+        with contextlib.suppress(AgentError, InvalidInput):
+            second = await self._ask(build_request(messages, previous_summary, missing), messages)
+            still_missing = await asyncio.to_thread(find_missing_facts, second, messages, previous_summary)
+            if still_missing.count <= missing.count:
+                summary, missing = second, still_missing
+        return add_missing_facts(summary, missing)
 
 
 def _halve(messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]] | None:
@@ -332,7 +361,9 @@ class OverflowHandler:
         if self._max_tokens is None:
             return request
         self.on_shortened()
-        return replace(request, messages=shorten_messages(request.messages, self._max_tokens))
+        last = _find_last_question(request.messages)
+        messages = [*remove_reasoning(request.messages[:last]), *request.messages[last:]]
+        return replace(request, messages=shorten_messages(messages, self._max_tokens))
 
 
 async def run_until_short_enough(

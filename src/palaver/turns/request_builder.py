@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from dataclasses import field, replace
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from palaver.agent import profiles
 from palaver.agent.base import Agent, AgentEvent, AgentRequest, Notice, Tool
-from palaver.agent.history import build_messages
+from palaver.agent.history import READ_RESULT_TOOL, build_messages, leave_out_old_results
 from palaver.agent.profiles import TurnChoices, apply_choices, is_model_allowed
 from palaver.agent.toolsets import BUILT_IN_TOOLSETS
 from palaver.config.budget_rules import CallPurpose
@@ -57,6 +58,11 @@ if TYPE_CHECKING:
 MAX_QUICK_EVENTS = 50
 MAX_QUICK_BYTES = 32_768
 QUICK_SECONDS = 600.0
+
+# Of the context window: how much a conversation fills before old results of tools leave the model's view, and how much
+# that has to free, because the provider's prompt cache is lost from there on.
+MAX_RESULTS_PERCENT = 50
+MIN_FREED_PERCENT = 10
 
 DEFAULT_INSTRUCTIONS = (
     "You are a helpful assistant. People talk to you through Palaver, from chat apps, a terminal and a web page."
@@ -158,9 +164,31 @@ class RequestBuilder:
             await engine.arun(Write(lambda tx: memory_blocks.store(tx, self.lease.session_no, chosen_ids, now)))
         for notice in notices:
             self.send_notice(notice)
+        request, freed_tokens = await self._leave_out_old_results(request)
         if files is not None:
             request = replace(request, messages=await files.prepare_for_model(self.lease.session_id, request.messages))
-        return request, last_prompt_tokens
+        return request, max(last_prompt_tokens - freed_tokens, 0)
+
+    async def _leave_out_old_results(self, request: AgentRequest) -> tuple[AgentRequest, int]:
+        """Let old, long results of tools leave the model's view, if it can read them again; how many tokens that frees.
+
+        So a summary is needed later.
+        """
+        can_read = any(tool.name == READ_RESULT_TOOL for tool in request.tools)
+        if not can_read or not any("seq" in message for message in request.messages):
+            return request, 0
+        agent, rules = self.dependencies.agent, self.dependencies.rules.compaction
+        window = await agent.get_context_window(request.model or agent.model)
+        if window is None:
+            return request, 0
+        messages, freed = await asyncio.to_thread(
+            leave_out_old_results,
+            request.messages,
+            max_tokens=window * MAX_RESULTS_PERCENT // 100,
+            min_tokens=window * MIN_FREED_PERCENT // 100,
+            keep_exchanges=rules.keep_exchanges,
+        )
+        return replace(request, messages=messages), freed
 
     def _is_quick(self, tx: Transaction, input_seq: int) -> bool:
         """Return whether the conversation has little text, which is in memory."""

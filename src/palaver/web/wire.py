@@ -35,6 +35,9 @@ class UsageCountsJson(TypedDict):
     cache_write_tokens: int
     reasoning_tokens: int
     cost_usd: Annotated[str | None, Doc("The cost in US dollars; null if it is unknown.")]
+    estimated_cost_usd: Annotated[
+        str | None, Doc("What `cost_usd` would be by list prices; null unless a provider has reported its cost.")
+    ]
     unpriced_turns: Annotated[int, Doc("Turns whose cost is unknown and not part of `cost_usd`.")]
 
 
@@ -208,6 +211,7 @@ _write_usage = compile_writer(
     ConversationUsageJson.__annotations__,
     first=len(SESSION_COLUMNS),
     cost_usd=("cost_nanos", format_dollars),
+    estimated_cost_usd=("estimated_nanos", format_dollars),
 )
 _write_conversation = compile_writer(
     (*SESSION_COLUMNS.columns, *USAGE_COLUMNS.columns, *SUMMARY_COLUMNS.columns),

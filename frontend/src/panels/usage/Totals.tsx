@@ -12,6 +12,7 @@ export function UsageTotals({ report: { total } }: { report: UsageReport }) {
       <div>
         <dt>{words.usageCost}</dt>
         <dd>{cost === null ? "–" : formatDollars(cost)}</dd>
+        {total.estimated_cost_usd !== null && <dd className="hint">{words.costByList(formatDollars(total.estimated_cost_usd))}</dd>}
         {total.unpriced_turns > 0 ? (
           <dd className="hint">{words.usageUnpriced(total.unpriced_turns)}</dd>
         ) : (

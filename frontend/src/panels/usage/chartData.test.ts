@@ -13,6 +13,7 @@ const NO_USAGE: UsageRow = {
   cache_write_tokens: 0,
   reasoning_tokens: 0,
   cost_usd: null,
+  estimated_cost_usd: null,
   unpriced_turns: 0,
 };
 

@@ -12,13 +12,14 @@ const row = (label: string, group: string | null): UsageRow => ({
   cache_write_tokens: 0,
   reasoning_tokens: 0,
   cost_usd: null,
+  estimated_cost_usd: null,
   unpriced_turns: 1,
 });
 
 test("a file has headings, a line for each row, and an empty cell for an unknown price", () => {
   expect(buildCsv("model", [row("small", "small")])).toBe(
-    "model,turns,input_tokens,output_tokens,cache_read_tokens,cache_write_tokens,reasoning_tokens,cost_usd,unpriced_turns\r\n" +
-      "small,1,2,3,0,0,0,,1\r\n",
+    "model,turns,input_tokens,output_tokens,cache_read_tokens,cache_write_tokens,reasoning_tokens,cost_usd,estimated_cost_usd,unpriced_turns\r\n" +
+      "small,1,2,3,0,0,0,,,1\r\n",
   );
 });
 

@@ -9,6 +9,7 @@ const COLUMNS = [
   "cache_write_tokens",
   "reasoning_tokens",
   "cost_usd",
+  "estimated_cost_usd",
   "unpriced_turns",
 ] as const;
 

@@ -80,11 +80,15 @@ def start_session(context: CommandContext, *, title: str | None = None) -> Comma
 
 
 def _start_on_lane(context: CommandContext) -> SessionRow:
-    left_row = lanes.find_current_session(context.tx, context.lane_key)
-    if left_row is not None:
-        queue_memory_turn(context.tx, context.rules, left_row.no, MemoryTurnKind.NEW, context.now_micros)
+    learn_from_left(context, lanes.find_current_session(context.tx, context.lane_key))
     entry = lanes.reset_session(context.tx, context.lane_key, context.now_micros)
     return enter_lane(context) if entry is None else sessions.get(context.tx, entry.session_id)
+
+
+def learn_from_left(context: CommandContext, row: SessionRow | None) -> None:
+    """Let the agent learn from a session that the lane leaves because a person wants it to, if there was one."""
+    if row is not None:
+        queue_memory_turn(context.tx, context.rules, row.no, MemoryTurnKind.LEFT, context.now_micros)
 
 
 def _stay_in_empty_session(context: CommandContext, row: SessionRow, title: str | None) -> CommandReply:
@@ -192,6 +196,7 @@ def resume_session(context: CommandContext, *, target: str) -> CommandReply:
         text = say("resume.already", "You're already in {name}.", name=name)
         return CommandReply(text=text, session_id=session.id, data=data)
     previous_row = lanes.find_current_session(context.tx, context.lane_key)
+    learn_from_left(context, previous_row)
     switch_lane(context, row)
     if not session.shared:
         notices.announce_move(context.tx, row.no, context.source, context.lane_key, context.now_micros)
@@ -248,6 +253,7 @@ def branch_session(context: CommandContext, *, title: str | None = None) -> Comm
     )
     session = copy.session if title is None else _set_title(context, copy, title)
     session_settings.copy_settings(context.tx, row.no, copy.no, context.now_micros, context.person_id)
+    learn_from_left(context, lanes.find_current_session(context.tx, context.lane_key))
     switch_lane(context, copy)
     name: str = say("branch.untitled", "an untitled conversation")
     if session.shown_title:

@@ -29,6 +29,7 @@ from palaver.sessions import (
     versions_table as compactions,
 )
 from palaver.sessions.turn import TurnKind
+from palaver.turns.commands.conversation import learn_from_left
 
 if TYPE_CHECKING:
     from palaver.sessions.model import SessionEntry, UndoResult
@@ -88,6 +89,8 @@ def restore_session(context: CommandContext) -> CommandReply:
         if moved_at is None or event is None or to_micros(event.at) >= moved_at:
             return _remove_summary(context)
     entry = lanes.restore_session(context.tx, context.lane_key, context.now_micros, context.person_id)
+    if lane_row is not None and lane_row.session.id != entry.session_id:
+        learn_from_left(context, lane_row)
     return _enter_restored(context, entry)
 
 

@@ -100,6 +100,7 @@ def show_usage(context: CommandContext) -> CommandReply:
     data = {
         **{name: getattr(usage, name) for name in TOKEN_COUNTERS},
         "cost_usd": None if usage.cost is None else str(usage.cost),
+        "estimated_cost_usd": None if usage.estimated_cost is None else str(usage.estimated_cost),
         "cost_status": usage.cost_status,
         "unpriced_turns": usage.unpriced_turns,
         "model": session.model,
@@ -146,7 +147,11 @@ def _format_session_cost(session: Session) -> str:
     unpriced = say_count("usage.turns", usage.unpriced_turns, "{count} turn", "{count} turns")
     if usage.cost is None:
         return say("usage.cost_unknown", "unknown ({unpriced} without a known price)", unpriced=unpriced)
-    text = format_cost(usage.cost) + " (" + _COST_STATUSES[usage.cost_status] + ")"
+    status = _COST_STATUSES[usage.cost_status]
+    if usage.estimated_cost is not None:
+        estimate = format_cost(usage.estimated_cost)
+        status += say("usage.by_list", "; {estimate} by list prices", estimate=estimate)
+    text = format_cost(usage.cost) + " (" + status + ")"
     if usage.unpriced_turns:
         text += say("usage.unpriced", ", plus {unpriced} without a known price", unpriced=unpriced)
     return text
