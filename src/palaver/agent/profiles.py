@@ -138,8 +138,9 @@ def clean_workspace(text: str) -> str:
     if not text or "\n" in text or len(text) > MAX_QUOTE_CHARS:
         message = say(
             "workspace.one_line",
-            "workspace: use one line of up to {limit} characters, such as /srv/site or garden project",
+            "workspace: use one line of up to {limit} characters, such as {folder} or garden project",
             limit=str(MAX_QUOTE_CHARS),
+            folder="/srv/site",
         )
         raise InvalidInput(message, key="workspace")
     if clean_chat_text(text) != text:

@@ -14,12 +14,13 @@ from palaver.commands.reply_text import quote_text
 from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.core.texts import Text, say
+from palaver.core.texts import Reader, Text, chat_language, say
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import ReachableChats
 from palaver.people import table as people
+from palaver.people.model import Role
 from palaver.sessions import lanes_table as lanes, turns_table as turns
-from palaver.sessions.delivery import DeliveryKind
+from palaver.sessions.delivery import Address, DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.keys import DmScope
 from palaver.sessions.targets import format_target
@@ -47,8 +48,28 @@ def send_notice(tx: Transaction, source: SessionSource, text: str, now: int, *, 
     address = find_delivery_address(source)
     if address is None:
         return False
-    send_notice_to_address(tx, str(address), text, now, session_no=session_no)
+    row = people.find_by_source(tx, source) if source.chat_type is ChatType.DM else None
+    reader = None if row is None else find_reader(tx, row.person.id, str(address))
+    send_notice_to_address(tx, str(address), text, now, session_no=session_no, reader=reader)
     return True
+
+
+def find_reader(tx: Transaction, person_id: PersonId | None, address: str) -> Reader | None:
+    """Return how a person reads what is sent to a chat because of them; None if there is no such person.
+
+    Only in a direct chat with an owner does nobody else read it.
+    """
+    row = None if person_id is None else people.find_by_id(tx, person_id)
+    if row is None:
+        return None
+    to = Address.from_text(address)
+    accounts = [each for each in people.list_identities(tx, row.person.id) if each.platform == to.platform]
+    language = row.person.language or next((each.language for each in accounts if each.language), None)
+    chats = [Address.from_source(each.dm_source) for each in accounts if each.dm_source is not None]
+    is_direct = any((each.account, each.chat_id) == (to.account, to.chat_id) for each in chats)
+    return Reader(
+        language or chat_language.name, to.command_prefix, is_owner=is_direct and row.person.role is Role.OWNER
+    )
 
 
 def notify_person(

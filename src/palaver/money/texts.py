@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from palaver.agent.base import Notice
+from palaver.commands.reply_text import write_command
 from palaver.config.budget_rules import (
     AMOUNT_EXAMPLES,
     WARNING_PERCENT,
@@ -257,7 +258,7 @@ def _explain_limit(amounts: UnitAmounts, budget: str, needed: int, *, can_see_am
     )
 
 
-def _format_command(refusal: HoldRefused, subject_name: str, *, can_see_amounts: bool) -> str:
+def _format_command(refusal: HoldRefused, subject_name: str, *, can_see_amounts: bool) -> Text:
     """Return the command that would let the call pass."""
     is_person = parse_subject(subject_name) == (BudgetScope.PERSON, subject_name)  # without a word before the name
     who = {
@@ -267,7 +268,7 @@ def _format_command(refusal: HoldRefused, subject_name: str, *, can_see_amounts:
         BudgetScope.PROFILE: f"profile {subject_name}",
     }[refusal.key.scope]
     amount = _suggest_amount(refusal) if can_see_amounts else "…"
-    return f"/budget set {who} {refusal.key.period.value} {amount}"
+    return write_command(f"budget set {who} {refusal.key.period.value} {amount}")
 
 
 def _suggest_amount(refusal: HoldRefused) -> str:

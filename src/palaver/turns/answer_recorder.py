@@ -17,7 +17,7 @@ from palaver.core.ids import PersonId
 from palaver.core.source import Platform
 from palaver.core.texts import join_texts, say
 from palaver.delivery import table as deliveries
-from palaver.delivery.notices import send_notice_to_address
+from palaver.delivery.notices import find_reader, send_notice_to_address
 from palaver.jobs.run_end import EndedTurn, finish_job_run
 from palaver.money import calls_table as call_records
 from palaver.money.calls_table import add_usage_by_model
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction
+    from palaver.core.texts import Reader
     from palaver.live.feed_events import LiveRun
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.turn_leases import TurnLease
@@ -125,12 +126,14 @@ def finish_turn(
     if lease.address is not None:
         stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
         ending = format_ending(lease.kind, state, end.error, is_stopped=is_stopped, stopper_name=stopper_name)
+        has_texts = bool(ending or notices or closing_notices)  # of ours: an answer alone needs no reader
+        reader = find_reader(tx, lease.person_id, lease.address) if has_texts else None
         for notice in notices:
-            _send_notice(tx, lease, lease.address, notice, now)
+            _send_notice(tx, lease, lease.address, notice, now, reader)
         may_be_steered = recorder is not None and recorder.may_be_steered
-        _enqueue_answer(tx, lease, lease.address, messages, ending, now, may_be_steered=may_be_steered)
+        _enqueue_answer(tx, lease, lease.address, messages, ending, now, reader, may_be_steered=may_be_steered)
         for notice in closing_notices:
-            _send_notice(tx, lease, lease.address, notice, now)
+            _send_notice(tx, lease, lease.address, notice, now, reader)
 
 
 def _take_usage(tx: Transaction, lease: TurnLease, recorder: AnswerRecorder | None) -> Sequence[TurnUsage]:
@@ -160,13 +163,14 @@ def _enqueue_answer(
     messages: Sequence[Message],
     ending: str,
     now: int,
+    reader: Reader | None,
     *,
     may_be_steered: bool,
 ) -> None:
     """Queue the answer and why it did not complete, if so; after /compress there is only the latter."""
     if lease.kind is TurnKind.COMPACT:
         if ending:
-            _send_notice(tx, lease, address, ending, now)
+            _send_notice(tx, lease, address, ending, now, reader)
         return
     parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     parts += [ending] if ending else []
@@ -184,11 +188,12 @@ def _enqueue_answer(
             turn_no=lease.turn_no,
             reply_to=lease.reply_to,
             attachment_ids=attachment_ids,
+            reader=reader,
         )
 
 
-def _send_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int) -> None:
-    send_notice_to_address(tx, address, text, now, session_no=lease.session_no, reply_to=lease.reply_to)
+def _send_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int, reader: Reader | None) -> None:
+    send_notice_to_address(tx, address, text, now, session_no=lease.session_no, reply_to=lease.reply_to, reader=reader)
 
 
 def _load_name(tx: Transaction, person_id: PersonId | None) -> str:
