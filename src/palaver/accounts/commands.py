@@ -22,7 +22,7 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import check_private_chat
-from palaver.commands.reply_text import escape_markdown, format_age, format_command
+from palaver.commands.reply_text import escape_markdown, format_age, quote_command
 from palaver.core.errors import NotFound, TooManyAttempts
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType
 from palaver.core.texts import LANGUAGE_NAMES, LANGUAGES, join_texts, say, translate
@@ -192,7 +192,7 @@ def answer_request(context: CommandContext, *, code: str, answer: str | None) ->
         return CommandReply(text=pairing.INVALID_PAIRING_CODE_TEXT)
     name, data = _name_request(request), {"id": request.id, "answer": answer}
     if answer is None:
-        command = format_command(f"pair {parse_code(code)} member")
+        command = quote_command(f"pair {parse_code(code)} member")
         text = say(
             "pair.asks",
             "{name} asks for access. Use {command} to let them talk to me everywhere, `guest` instead of `member` for"
@@ -270,7 +270,7 @@ def _parse_pair(text: str) -> CommandCall:
 # ---- the language ------------------------------------------------------------------------------------------
 
 _AUTOMATIC = "auto"
-_LANGUAGE_CHOICES = join_texts(", ", [format_command(f"language {each}") for each in (*LANGUAGES, _AUTOMATIC)])
+_LANGUAGE_CHOICES = join_texts(", ", [quote_command(f"language {each}") for each in (*LANGUAGES, _AUTOMATIC)])
 
 
 @read_action("language")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.accounts import merge_table as person_merge
-from palaver.commands.reply_text import escape_markdown, format_command
+from palaver.commands.reply_text import escape_markdown, quote_command
 from palaver.core.clock import to_micros
 from palaver.core.errors import AmbiguousMatch, NotAllowed, NotFound
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, SessionSource
@@ -193,7 +193,7 @@ def _check_stays_reachable(tx: Transaction, person: Person, identity: Identity, 
         raise NotAllowed(ONLY_ACCOUNT)
     if other is None and None not in origins.values():
         names = join_texts(
-            ", ", [format_command(f"unlink {platform}") for platform in sorted({platform for platform, _ in origins})]
+            ", ", [quote_command(f"unlink {platform}") for platform in sorted({platform for platform, _ in origins})]
         )
         raise NotAllowed.say(
             "unlink.others",

@@ -22,7 +22,7 @@ from palaver.commands.command import (
     Scopes,
     check_scopes,
 )
-from palaver.commands.reply_text import format_command, shorten_text
+from palaver.commands.reply_text import quote_command, shorten_text
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import chat_language, join_texts, say, translate
 from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role, can_use_command
@@ -138,7 +138,7 @@ class CommandRegistry:
         blocks: list[str] = []
         for heading, commands in self._groups:
             lines = [
-                "- " + format_command(_format_usage(command)) + " – " + command.summary
+                "- " + quote_command(_format_usage(command)) + " – " + command.summary
                 for command in commands
                 if _can_use(context, command)
             ]
@@ -153,12 +153,12 @@ class CommandRegistry:
         if command is None or not _can_use(context, command):
             raise BadArguments(self._describe_unknown(context, name))
         lines = [
-            format_command(_format_usage(command)) + " – " + command.summary + ".",
+            quote_command(_format_usage(command)) + " – " + command.summary + ".",
             command.help,
-            say("help.example", "Example: {command}", command=format_command(command.example[1:])),
+            say("help.example", "Example: {command}", command=quote_command(command.example[1:])),
         ]
         if command.aliases:
-            aliases = join_texts(", ", map(format_command, command.aliases))
+            aliases = join_texts(", ", map(quote_command, command.aliases))
             lines.append(say("help.aliases", "Also: {aliases}", aliases=aliases))
         return CommandReply(text=join_texts("\n\n", lines), data={"command": command.name})
 
@@ -171,9 +171,9 @@ class CommandRegistry:
 
         names = [each for command in self._list_commands_for(context) for each in (command.name, *command.aliases)]
         similar = get_close_matches(name, names, 1)
-        typed, hint = format_command(shorten_text(name, 32)), ""
+        typed, hint = quote_command(shorten_text(name, 32)), ""
         if similar:
-            hint = say("help.similar", "Did you mean {command}? ", command=format_command(similar[0]))
+            hint = say("help.similar", "Did you mean {command}? ", command=quote_command(similar[0]))
         return say(
             "help.unknown", "Unknown command {command}. {hint}Use /help to list all commands.", command=typed, hint=hint
         )

@@ -61,7 +61,7 @@ def write_command(line: str) -> Text:
     return say("command.line", "/{line}", line=line)
 
 
-def format_command(line: str) -> str:
+def quote_command(line: str) -> str:
     """Format a command that is to be typed exactly as it is; `line` is without the slash."""
     return format_code(write_command(line))
 
@@ -102,7 +102,7 @@ def count_messages(number: int) -> Text:
 
 def describe_undo(line: str) -> Text:
     """Name the command that undoes something; `line` is without the slash."""
-    return say("undo.with", " To undo, use {command}.", command=format_command(line))
+    return say("undo.with", " To undo, use {command}.", command=quote_command(line))
 
 
 def format_age(moment: datetime | None, now: datetime) -> str:

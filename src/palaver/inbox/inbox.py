@@ -14,6 +14,7 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write, write_key
 from palaver.core.errors import InvalidInput, InvalidMessage, PalaverError
 from palaver.core.fair_slots import FairSlots
+from palaver.core.source import ChatType
 from palaver.core.text import is_storable
 from palaver.core.texts import say, use_language
 from palaver.delivery import accounts_table as platform_cursors
@@ -355,8 +356,9 @@ class Inbox:
         told in the chat, where others may depend on it, if our account can write there.
         """
         only_reads = isinstance(call, CommandCall) and call.action.reads and receipt.export is None
+        is_in_group = inbound.source.chat_type is not ChatType.DM  # in a direct chat, the outbox loses nothing
         is_private = inbound.is_interaction and (
-            not inbound.can_be_answered or receipt.outcome is Outcome.REJECTED or only_reads
+            not inbound.can_be_answered or (is_in_group and (receipt.outcome is Outcome.REJECTED or only_reads))
         )
         reader = build_reader(inbound, speaker, self._settings.rules, is_private=is_private)
         return write_receipt(replace(receipt, is_private=is_private), reader)

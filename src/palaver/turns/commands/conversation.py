@@ -28,9 +28,9 @@ from palaver.commands.reply_text import (
     describe_undo,
     format_age,
     format_code,
-    format_command,
     format_session_name,
     format_title,
+    quote_command,
     quote_text,
     write_command,
 )
@@ -113,7 +113,7 @@ def _describe_previous(context: CommandContext, row: SessionRow, *, is_on_lane: 
         name = format_session_name(context.view.get(row.session.id))
     except SessionNotFound:
         return say("new.previous_saved", " The previous conversation is saved.") + describe_open_turns(context, row)
-    command = write_command("restore") if is_on_lane else format_command(f"resume {row.session.id}")
+    command = write_command("restore") if is_on_lane else quote_command(f"resume {row.session.id}")
     text = say(
         "new.previous", " The previous one, {name}, is saved. Use {command} to go back.", name=name, command=command
     )

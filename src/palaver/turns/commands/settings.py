@@ -18,7 +18,7 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import CommandContext, read_settings
-from palaver.commands.reply_text import describe_undo, escape_markdown, format_code, format_command
+from palaver.commands.reply_text import describe_undo, escape_markdown, format_code, quote_command
 from palaver.core.texts import join_texts, say
 from palaver.sessions import activity_table as session_activity, settings_table as session_settings
 from palaver.sessions.turn import BusyPolicy
@@ -90,7 +90,7 @@ def show_busy_policy(context: CommandContext) -> CommandReply:
     chosen = read_settings(context).busy_policy
     policy = chosen or context.rules.get_busy_policy(context.source)
     choices = [
-        say("busy.choice", "- {command}: they {effect}", command=format_command(f"busy {name}"), effect=effect)
+        say("busy.choice", "- {command}: they {effect}", command=quote_command(f"busy {name}"), effect=effect)
         for name, effect in BUSY_POLICY_EFFECTS.items()
     ]
     text = _describe_busy_policy(policy, format_origin(chosen)) + say(
@@ -172,7 +172,7 @@ def _list_toolsets(context: CommandContext) -> tuple[str, ...]:
 
 def _describe_switch_undo(previous: Sequence[str], off: Sequence[str]) -> str:
     commands = [
-        format_command(f"tools {word} {' '.join(changed)}")
+        quote_command(f"tools {word} {' '.join(changed)}")
         for word, changed in (("on", sorted({*off} - {*previous})), ("off", sorted({*previous} - {*off})))
         if changed
     ]

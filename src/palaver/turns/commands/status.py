@@ -17,11 +17,11 @@ from palaver.commands.reply_text import (
     escape_markdown,
     format_age,
     format_code,
-    format_command,
     format_cost,
     format_reset_policy,
     format_session_name,
     format_title,
+    quote_command,
     quote_text,
 )
 from palaver.config.agent_rules import PlatformRules, TurnRules, get_platform_rules
@@ -273,7 +273,7 @@ def _describe_end(context: CommandContext, session: Session) -> str | None:
     elif session.is_expired:
         advice = say("end.restore", "Your next message starts a new conversation. Use /restore to continue this one.")
     else:
-        advice = say("end.resume", "Use {command} to continue it.", command=format_command(f"resume {session.id}"))
+        advice = say("end.resume", "Use {command} to continue it.", command=quote_command(f"resume {session.id}"))
     return format_age(session.ended_at, context.now) + ", " + reason + ". " + advice
 
 
@@ -329,7 +329,7 @@ def _find_previous(context: CommandContext, row: SessionRow) -> Session | None:
 
 def _describe_previous(session: Session, previous: Session | None) -> Iterator[str]:
     if previous is not None:
-        facts = {"name": format_session_name(previous), "command": format_command(f"resume {previous.id}")}
+        facts = {"name": format_session_name(previous), "command": quote_command(f"resume {previous.id}")}
         if session.start_reason is StartReason.FORK:
             yield say("why.copied", "It was copied from {name}. Use {command} to go back to it.", **facts)
         else:

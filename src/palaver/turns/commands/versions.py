@@ -29,8 +29,8 @@ from palaver.commands.reply_text import (
     YOU,
     count_messages,
     format_age,
-    format_command,
     format_message,
+    quote_command,
     quote_text,
 )
 from palaver.core.errors import InvalidInput, NotAllowed, NothingToDo, NothingToUndo
@@ -85,7 +85,7 @@ def retry_turn(context: CommandContext, *, seq: int | None = None) -> CommandRep
         "Asking again: {message}. The previous answer is hidden, not deleted: use {command} to go back to it, /stop to"
         " cancel.",
         message=quote_text(question.message.text),
-        command=format_command("version previous"),
+        command=quote_command("version previous"),
     )
     return CommandReply(text=text, turn_id=turn_id, data={"seq": new_seq, **_build_info_data(info)})
 
