@@ -16,7 +16,7 @@ from palaver.agent.base import AgentInfo, ModelPrices, Notice
 from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotAllowed
-from palaver.core.texts import chat_language, say
+from palaver.core.texts import chat_language, say, tell_owner
 from palaver.sessions.context import MAX_QUOTE_CHARS, clean_chat_text
 from palaver.sessions.turn import NoticeCode
 
@@ -124,7 +124,10 @@ def _find_name(kind: str, known: Mapping[str, object], name: str) -> str:
     advice = (
         say("choice.valid", "Valid values: {names}.", names=names)
         if names
-        else say("choice.none_yet", "There are none yet: add them in the settings under {section}.", section=section)
+        else tell_owner(
+            say("choice.none_yet", "There are none yet: add them in the settings under {section}.", section=section),
+            say("choice.none_for_others", "There are none yet."),
+        )
     )
     raise InvalidInput(
         say("choice.unknown", "{kind}: there is no {name} here. {advice}", kind=kind, name=repr(name), advice=advice),

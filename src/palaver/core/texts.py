@@ -244,11 +244,11 @@ def _unpack(packed: object, depth: int) -> str:
             return join_texts("", [_unpack(part, depth + 1) for part in parts])
         case {"owner": owner, "others": others} if depth < _MAX_NESTED:
             return tell_owner(_unpack(owner, depth + 1), _unpack(others, depth + 1))
-        case {"text": str(english), "code": str(code), "facts": dict(facts)} if depth < _MAX_NESTED:
+        case {"text": str(english), "code": str(code), "facts": dict(facts), **more} if depth < _MAX_NESTED:
             unpacked = {
                 name: each if isinstance(each, int) else _unpack(each, depth + 1) for name, each in facts.items()
             }
-            return Text(english, code, unpacked, template=str(packed.get("template") or ""))
+            return Text(english, code, unpacked, template=str(more.get("template") or ""))
         case {"text": str(english)} | str(english):
             return english
     return "…" if isinstance(packed, dict | list) else str(packed)

@@ -7,6 +7,7 @@ nothing is taken away where a conversation was: people there are told, once, whe
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,8 @@ from palaver.core.source import ChatType, Platform, SessionSource
 from palaver.core.texts import Reader, Text, chat_language, say
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import ReachableChats
-from palaver.people import table as people
-from palaver.people.model import Role
+from palaver.people import sign_in_table, table as people
+from palaver.people.model import RateLimit, Role, hash_secret
 from palaver.sessions import lanes_table as lanes, turns_table as turns
 from palaver.sessions.delivery import Address, DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 
 MAX_NOTIFIED_CHATS = 10
+MAX_TOLD_OWNERS = 20
 _CHATS_WITHOUT_NAME = {
     ChatType.GROUP: say("place.group", "a group"),
     ChatType.CHANNEL: say("place.channel", "a channel"),
@@ -95,6 +97,20 @@ def notify_person(
         sources = [each.dm_source for each in identities if each.dm_source and find_delivery_address(each.dm_source)]
         source = max(sources, key=lambda source: _get_last_activity(tx, config, source, now), default=None)
     return source is not None and send_notice(tx, source, text, now, session_no=session_no)
+
+
+def tell_owners(tx: Transaction, config: GatewayConfig, problem: Text, now: int) -> bool:
+    """Tell the owners of a problem that only they can solve, once a day; False if none of them writes in a chat."""
+    owners = [member.person.id for member in people.list_people(tx, Role.OWNER, MAX_TOLD_OWNERS, None)]
+    reachable = [each for each in owners if any(found.dm_source for found in people.list_identities(tx, each))]
+    if not reachable:
+        return False
+    subject = f"problem {hash_secret(str(problem))}"
+    if not sign_in_table.count_attempt(tx, {subject: RateLimit(1, timedelta(days=1))}, now):
+        for owner_id in reachable:
+            text = say("problem.told", "An answer to another person failed. {problem}", problem=problem)
+            notify_person(tx, config, owner_id, text, now)
+    return True
 
 
 def list_places(tx: Transaction, session_no: int) -> list[SessionSource]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import AgentError, InvalidInput, NothingToDo, PalaverError, StoreError
-from palaver.core.texts import say
+from palaver.core.texts import say, tell_owner
 from palaver.sessions.turn import FailureCode, InterruptReason, TurnState
 from palaver.sessions.usage import TurnUsage
 
@@ -55,5 +55,8 @@ def explain_mistake(error: BaseException) -> AnswerEnded:
     """Return the end of an answer whose driver raised what it should not. The caller logs it."""
     kind = type(error).__name__
     facts = {"code": FailureCode.INTERNAL_ERROR.value, "error": kind}
-    text = say("answer.internal_error", "Internal error in Palaver ({kind}). See its log for details.", kind=kind)
+    text = tell_owner(
+        say("answer.internal_error", "Internal error in Palaver ({kind}). See its log for details.", kind=kind),
+        say("answer.internal_error_for_others", "Something went wrong in Palaver. That's not your fault."),
+    )
     return AnswerEnded(state=TurnState.FAILED, error=text, facts=facts)

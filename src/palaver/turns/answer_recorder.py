@@ -15,14 +15,15 @@ from palaver.agent.base import AgentEvent, Notice, ReasoningDelta, TextDelta, To
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
-from palaver.core.texts import join_texts, say
+from palaver.core.texts import Text, join_texts, say
 from palaver.delivery import table as deliveries
-from palaver.delivery.notices import find_reader, send_notice_to_address
+from palaver.delivery.notices import find_reader, send_notice_to_address, tell_owners
 from palaver.jobs.run_end import EndedTurn, finish_job_run
 from palaver.money import calls_table as call_records
 from palaver.money.calls_table import add_usage_by_model
 from palaver.money.meter import RunCalls
 from palaver.people import table as people
+from palaver.people.model import Role
 from palaver.push import table as push
 from palaver.sessions import (
     log_table as events,
@@ -36,7 +37,7 @@ from palaver.sessions.draft import START_POSITION, Draft, Piece, PieceKind, buil
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
 from palaver.sessions.speech import find_attachment_ids
-from palaver.sessions.turn import JOB_RUN_KEY, InterruptReason, TurnKind, TurnState
+from palaver.sessions.turn import JOB_RUN_KEY, FailureCode, InterruptReason, TurnKind, TurnState
 from palaver.sessions.turns_table import get_quoted_seqs
 
 if TYPE_CHECKING:
@@ -121,19 +122,36 @@ def finish_turn(
             messages=messages,
         )
         finish_job_run(tx, config, ended_turn, now)
+    has_texts = bool(end.error or notices or closing_notices)  # of ours: an answer alone needs no reader
+    reader = find_reader(tx, lease.person_id, lease.address) if lease.address and has_texts else None
+    was_told = _tell_owners(tx, config, lease, end, reader, now)
     if should_notify_browsers(lease, state):
         push.enqueue(tx, lease.session_no, lease.person_id, now + PUSH_DELAY_MICROS, now)  # type: ignore[arg-type]
     if lease.address is not None:
         stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
         ending = format_ending(lease.kind, state, end.error, is_stopped=is_stopped, stopper_name=stopper_name)
-        has_texts = bool(ending or notices or closing_notices)  # of ours: an answer alone needs no reader
-        reader = find_reader(tx, lease.person_id, lease.address) if has_texts else None
+        if was_told:
+            ending = ending + say("answer.owner_told", " The owner was told.")
         for notice in notices:
             _send_notice(tx, lease, lease.address, notice, now, reader)
         may_be_steered = recorder is not None and recorder.may_be_steered
         _enqueue_answer(tx, lease, lease.address, messages, ending, now, reader, may_be_steered=may_be_steered)
         for notice in closing_notices:
             _send_notice(tx, lease, lease.address, notice, now, reader)
+
+
+def _tell_owners(
+    tx: Transaction, config: GatewayConfig, lease: TurnLease, end: AnswerEnded, reader: Reader | None, now: int
+) -> bool:
+    """Tell owners of a failure that only they can do something about, unless one of them reads it anyway."""
+    if not isinstance(end.error, Text) or end.error.others is None:
+        return False
+    if end.facts.get("code") == FailureCode.BUDGET_EXCEEDED:  # it does what it is there for
+        return False
+    is_owner = lease.person_role is Role.OWNER
+    if is_owner and (lease.address is None or (reader is not None and reader.is_owner)):
+        return False
+    return tell_owners(tx, config, end.error, now)
 
 
 def _take_usage(tx: Transaction, lease: TurnLease, recorder: AnswerRecorder | None) -> Sequence[TurnUsage]:

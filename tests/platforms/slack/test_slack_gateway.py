@@ -35,9 +35,10 @@ from .slack_server import (
 from .slack_workspace import OTHER_CHANNEL, OTHER_DM
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
     from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.core.engines.base import Row, Transaction
 
 MENTION = f"<@{BOT_USER}>"
 
@@ -46,6 +47,10 @@ def list_thread(server: SlackServer, thread: str, channel: str = CHANNEL) -> lis
     """Return what the app has written in a thread."""
     own = server.list_own_messages(channel)
     return [get_shown_text(message) for message in own if message.get("thread_ts") == thread]
+
+
+def make_reader(table: str) -> Callable[[Transaction], list[Row]]:
+    return lambda tx: tx.fetch_all(f"SELECT 1 FROM {table}")
 
 
 async def test_a_direct_message_that_comes_twice_is_answered_once_and_marked_meanwhile(
@@ -252,7 +257,7 @@ async def test_in_a_channel_only_the_sender_sees_a_command_that_changes_nothing(
     server.send_command("/palaver", "new", channel=CHANNEL)  # of which others in the channel must know
     await wait_until(lambda: len(server.list_texts(CHANNEL)) == 1)
     await wait_until(lambda: all(server.command_answers[:2]))
-    assert server.command_answers[1] == ["How many exchanges? Use a number from 1 to 1,000, as in `/palaver undo 2`."]
+    assert server.command_answers[1] == ["How many exchanges? Use a number from 1 to 1000, as in `/palaver undo 2`."]
     assert server.command_answers[2] == []
 
 
@@ -278,7 +283,7 @@ async def test_ignored_strangers_get_nothing_and_leave_nothing(server: SlackServ
     await wait_until(lambda: not server.unacknowledged and len(server.sent_envelopes) == 3)
     assert (server.command_answers, server.list_texts(), server.list_texts(CHANNEL)) == ([[]], [], [])
     for table in ("person", "pairing_request", "inbound_message", "delivery", "session"):
-        rows = await gateway.store.engine.arun(Read(lambda tx, table=table: tx.fetch_all(f"SELECT 1 FROM {table}")))
+        rows = await gateway.store.engine.arun(Read(make_reader(table)))
         assert rows == [], table
 
 
@@ -294,7 +299,7 @@ async def test_an_answer_to_a_command_that_slack_does_not_take_does_no_harm(
 
 
 async def test_hints_in_a_thread_work_as_they_are_shown(server: SlackServer, starter: GatewayStarter) -> None:
-    agent = ScriptedAgent("one", "two")
+    agent = ScriptedAgent("one")
     await starter.start(server, agent=agent)
     thread = server.say(f"{MENTION} hello", channel=CHANNEL)
     await wait_until(lambda: list_thread(server, thread) == ["one"])

@@ -19,7 +19,7 @@ from palaver.commands.command import (
 )
 from palaver.commands.context import CommandContext, read_settings
 from palaver.commands.reply_text import describe_undo, escape_markdown, format_code, quote_command
-from palaver.core.texts import join_texts, say
+from palaver.core.texts import join_texts, say, tell_owner
 from palaver.sessions import activity_table as session_activity, settings_table as session_settings
 from palaver.sessions.turn import BusyPolicy
 
@@ -195,7 +195,10 @@ def list_profiles(context: CommandContext) -> CommandReply:
     data = {"profile": chosen, "profiles": list(known)}
     missing = _describe_missing(chosen, context.profile.profiles)
     if not known:
-        text = say("profile.none_configured", "No profiles are configured. Add them to the settings under `profiles`.")
+        text = tell_owner(
+            say("profile.none_configured", "No profiles are configured. Add them to the settings under `profiles`."),
+            say("profile.none_for_others", "There are no profiles."),
+        )
         return CommandReply(text=text + missing, data=data)
     text = say(
         "profile.list",
@@ -225,9 +228,12 @@ def list_personalities(context: CommandContext) -> CommandReply:
     data = {"personality": chosen, "personalities": list(known)}
     missing = _describe_missing(chosen, known)
     if not known:
-        text = say(
-            "personality.none_configured",
-            "No personalities are configured. Add them to the settings under `personalities`.",
+        text = tell_owner(
+            say(
+                "personality.none_configured",
+                "No personalities are configured. Add them to the settings under `personalities`.",
+            ),
+            say("personality.none_for_others", "There are no personalities."),
         )
         return CommandReply(text=text + missing, data=data)
     text = say(
