@@ -40,7 +40,7 @@ _CODE_MARK: Final = "\U000e0001"
 _TAGS_OFFSET: Final = 0xE0000
 _MAX_NESTED = 50  # texts in each other; no sentence comes near it
 # The slash of a command that a template names. Those of BotFather and of Slack itself are none of ours.
-_COMMAND_SLASH: Final = re.compile(
+COMMAND_SLASH: Final = re.compile(
     r"""(?<![^\s`(“„"'])/(?=[a-z{])(?!(?:mybots|newbot|revoke|setprivacy|setjoingroups|invite)\b)"""
 )
 _THOUSANDS_SEPARATORS: Final = {"de": "."}  # others: a comma
@@ -230,7 +230,7 @@ def pack_text(text: str) -> object:
         return {"parts": [pack_text(part) for part in text.parts]}
     facts = {name: fact if isinstance(fact, int) else pack_text(_to_text(fact)) for name, fact in text.facts.items()}
     packed = {"text": str(text), "code": text.code, "facts": facts}
-    return packed | {"template": text.template} if _COMMAND_SLASH.search(text.template) else packed
+    return packed | {"template": text.template} if COMMAND_SLASH.search(text.template) else packed
 
 
 def unpack_text(packed: object) -> str:
@@ -289,7 +289,7 @@ def _to_text(fact: object) -> str:
 
 def _fill(template: str, facts: Mapping[str, object], reader: Reader) -> str:
     if reader.command_prefix != "/" and "/" in template:
-        template = _COMMAND_SLASH.sub(reader.command_prefix, template)
+        template = COMMAND_SLASH.sub(reader.command_prefix, template)
     if not facts or "{" not in template:
         return template
     return template.format_map({name: _write_fact(fact, reader) for name, fact in facts.items()})

@@ -124,14 +124,12 @@ def finish_turn(
         finish_job_run(tx, config, ended_turn, now)
     has_texts = bool(end.error or notices or closing_notices)  # of ours: an answer alone needs no reader
     reader = find_reader(tx, lease.person_id, lease.address) if lease.address and has_texts else None
-    was_told = _tell_owners(tx, config, lease, end, reader, now)
+    told = _tell_owners(tx, config, lease, end, reader, now)
     if should_notify_browsers(lease, state):
         push.enqueue(tx, lease.session_no, lease.person_id, now + PUSH_DELAY_MICROS, now)  # type: ignore[arg-type]
     if lease.address is not None:
         stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
-        ending = format_ending(lease.kind, state, end.error, is_stopped=is_stopped, stopper_name=stopper_name)
-        if was_told:
-            ending = ending + say("answer.owner_told", " The owner was told.")
+        ending = format_ending(lease.kind, state, end.error, is_stopped=is_stopped, stopper_name=stopper_name) + told
         for notice in notices:
             _send_notice(tx, lease, lease.address, notice, now, reader)
         may_be_steered = recorder is not None and recorder.may_be_steered
@@ -142,16 +140,16 @@ def finish_turn(
 
 def _tell_owners(
     tx: Transaction, config: GatewayConfig, lease: TurnLease, end: AnswerEnded, reader: Reader | None, now: int
-) -> bool:
-    """Tell owners of a failure that only they can do something about, unless one of them reads it anyway."""
+) -> str:
+    """Tell owners of a failure that only they can do something about, unless one of them reads it anyway; say so."""
     if not isinstance(end.error, Text) or end.error.others is None:
-        return False
+        return ""
     if end.facts.get("code") == FailureCode.BUDGET_EXCEEDED:  # it does what it is there for
-        return False
+        return ""
     is_owner = lease.person_role is Role.OWNER
     if is_owner and (lease.address is None or (reader is not None and reader.is_owner)):
-        return False
-    return tell_owners(tx, config, end.error, now)
+        return ""
+    return say("answer.owner_told", " The owner was told.") if tell_owners(tx, config, end.error, now) else ""
 
 
 def _take_usage(tx: Transaction, lease: TurnLease, recorder: AnswerRecorder | None) -> Sequence[TurnUsage]:
