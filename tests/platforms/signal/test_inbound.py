@@ -123,14 +123,14 @@ def test_without_an_aci_the_number_is_the_person() -> None:
 def test_in_a_group_mentions_and_replies_are_for_the_agent(fields: dict[str, Any], *, is_addressed: bool) -> None:
     message = parse_data("\ufffc Palaver, hello", groupInfo=make_group(), **fields)
     assert message.is_addressed is is_addressed
+    source = message.source
+    assert (source.chat_id, source.chat_name, source.chat_type) == (GROUP, "Engines", ChatType.GROUP)
+    assert source.user_id == ADA
 
 
 @pytest.mark.parametrize(("text", "is_addressed"), [("/retry", True), ("/shrug", False), ("retry", False)])
 def test_in_a_group_a_command_of_ours_is_for_the_agent(text: str, *, is_addressed: bool) -> None:
     assert parse_data(text, groupInfo=make_group()).is_addressed is is_addressed
-    source = message.source
-    assert (source.chat_id, source.chat_name, source.chat_type) == (GROUP, "Engines", ChatType.GROUP)
-    assert source.user_id == ADA
 
 
 @pytest.mark.parametrize(
