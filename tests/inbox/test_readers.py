@@ -166,3 +166,6 @@ async def test_only_an_owner_alone_reads_which_setting_to_change(start_gateway: 
     await wait_until(lambda: list_texts(loopback, "club") == [refusal])  # others read it, too
     told = "An answer to another person failed. Set providers.lab.api_key."
     await wait_until(lambda: list_texts(loopback, "olga")[1:] == [told])  # once, not for each message
+    whys = [(await loopback.say("/why", user=user)).reply or "" for user in ("olga", "ben")]
+    assert ["api_key" in why for why in whys] == [True, False]
+    assert "can't be used right now" in whys[1]

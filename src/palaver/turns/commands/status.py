@@ -29,7 +29,7 @@ from palaver.core.engines.base import Read, Transaction, Work
 from palaver.core.errors import SessionNotFound
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.source import BUILT_IN_PLATFORMS, SessionSource
-from palaver.core.texts import Text, join_texts, say, say_count
+from palaver.core.texts import Text, join_texts, say, say_count, tell_owner
 from palaver.people import table as people
 from palaver.sessions import (
     activity_table as session_activity,
@@ -44,7 +44,7 @@ from palaver.sessions.delivery import DeliveryState
 from palaver.sessions.events import Event, EventKind
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, Session, StartReason
-from palaver.sessions.turn import InterruptReason
+from palaver.sessions.turn import REASON_FOR_OTHERS_KEY, InterruptReason
 from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus
 from palaver.turns.commands.settings import BUSY_POLICY_EFFECTS, format_origin
 
@@ -373,6 +373,8 @@ def _describe_event(context: CommandContext, event: Event) -> str:
     if event.kind is EventKind.TURN_INTERRUPTED and reason in set(InterruptReason):
         reason = InterruptReason(reason).explain(event.facts.get("minutes"))
     text = format_age(event.at, context.now) + ": " + _RECENT_EVENTS[event.kind]
+    if isinstance(others := event.facts.get(REASON_FOR_OTHERS_KEY), str):
+        reason = tell_owner(reason, others)
     return text + " (" + escape_markdown(reason, MAX_REASON_CHARS) + ")" if reason else text
 
 
