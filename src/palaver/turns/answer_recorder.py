@@ -37,7 +37,7 @@ from palaver.sessions.draft import START_POSITION, Draft, Piece, PieceKind, buil
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
 from palaver.sessions.speech import find_attachment_ids
-from palaver.sessions.turn import JOB_RUN_KEY, REASON_FOR_OTHERS_KEY, FailureCode, InterruptReason, TurnKind, TurnState
+from palaver.sessions.turn import JOB_RUN_KEY, FailureCode, InterruptReason, TurnKind, TurnState
 from palaver.sessions.turns_table import get_quoted_seqs
 
 if TYPE_CHECKING:
@@ -95,8 +95,6 @@ def finish_turn(
     """
     state, error = end.state, str(end.error) or None
     facts = {"reason": error, **end.facts}
-    if isinstance(end.error, Text) and end.error.others is not None:
-        facts[REASON_FOR_OTHERS_KEY] = str(end.error.others)
     is_stopped = facts["reason"] == InterruptReason.STOPPED
     stopper_id = turn_leases.find_stopper(tx, lease) if is_stopped else None
     turn_leases.end_turn(tx, lease, state, now, error)
