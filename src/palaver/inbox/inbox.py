@@ -223,8 +223,10 @@ class Inbox:
             raise
         except PalaverError as error:
             facts = {**error.facts, "error": error.code}
-            receipt = replace(receipt, outcome=Outcome.REJECTED, reply=error.text, facts=facts)
-            receipt = self._translate(receipt, inbound)
+            refused = replace(receipt, outcome=Outcome.REJECTED, reply=error.text, facts=facts)
+            receipt = await self._store.engine.arun(
+                Read(lambda tx: self._write_receipt(refused, inbound, self._find_known_sender(tx, inbound)[1]))
+            )
         return replace(receipt, settings=None)
 
     async def _accept_press(self, press: ButtonPressed, checkpoint: Checkpoint) -> Receipt:
@@ -372,7 +374,8 @@ class Inbox:
         In answer to an interaction, only its sender sees what was refused or only read. What has changed something is
         told in the chat, where others may depend on it, if our account can write there.
         """
-        only_reads = isinstance(call, CommandCall) and call.action.reads and receipt.export is None
+        is_read = receipt.export is None and receipt.settings is None
+        only_reads = is_read and isinstance(call, CommandCall) and call.action.reads
         is_in_group = inbound.source.chat_type is not ChatType.DM  # in a direct chat, the outbox loses nothing
         is_private = inbound.is_interaction and (
             not inbound.can_be_answered or (is_in_group and (receipt.outcome is Outcome.REJECTED or only_reads))
