@@ -19,7 +19,7 @@ from palaver.core.texts import Reader, Text, chat_language, say
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import ReachableChats
 from palaver.people import sign_in_table, table as people
-from palaver.people.model import RateLimit, Role, hash_secret
+from palaver.people.model import RateLimit, Role
 from palaver.sessions import lanes_table as lanes, turns_table as turns
 from palaver.sessions.delivery import Address, DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
@@ -99,14 +99,16 @@ def notify_person(
     return source is not None and send_notice(tx, source, text, now, session_no=session_no)
 
 
-def tell_owners(tx: Transaction, config: GatewayConfig, problem: Text, now: int) -> bool:
-    """Tell the owners of a problem that only they can solve, once a day; False if none of them writes in a chat."""
+def tell_owners(tx: Transaction, config: GatewayConfig, problem: Text, cause: str, now: int) -> bool:
+    """Tell the owners of a problem that only they can solve, once a day for each cause, which no person may choose.
+
+    False if no owner writes in a chat.
+    """
     owners = [member.person.id for member in people.list_people(tx, Role.OWNER, MAX_TOLD_OWNERS, None)]
     reachable = [each for each in owners if any(found.dm_source for found in people.list_identities(tx, each))]
     if not reachable:
         return False
-    subject = f"problem {hash_secret(str(problem))}"
-    if not sign_in_table.count_attempt(tx, {subject: RateLimit(1, timedelta(days=1))}, now):
+    if not sign_in_table.count_attempt(tx, {f"problem {cause}": RateLimit(1, timedelta(days=1))}, now):
         for owner_id in reachable:
             text = say("problem.told", "An answer to another person failed. {problem}", problem=problem)
             notify_person(tx, config, owner_id, text, now)

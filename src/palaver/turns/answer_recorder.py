@@ -112,6 +112,9 @@ def finish_turn(
         input_seq = messages[-1].extra.get("answers", lease.input_seq) if messages else lease.input_seq
         turn_facts = {"turn": lease.turn_id, "input_seq": input_seq}
         events.append_event(tx, lease.session_no, kind, now, person_id, **turn_facts, **facts)
+    has_texts = bool(end.error or notices or closing_notices)  # of ours: an answer alone needs no reader
+    reader = find_reader(tx, lease.person_id, lease.address) if lease.address and has_texts else None
+    told = _tell_owners(tx, config, lease, end, reader, now)
     if JOB_RUN_KEY in lease.facts:
         ended_turn = EndedTurn(
             run_id=str(lease.facts[JOB_RUN_KEY]),
@@ -122,9 +125,6 @@ def finish_turn(
             messages=messages,
         )
         finish_job_run(tx, config, ended_turn, now)
-    has_texts = bool(end.error or notices or closing_notices)  # of ours: an answer alone needs no reader
-    reader = find_reader(tx, lease.person_id, lease.address) if lease.address and has_texts else None
-    told = _tell_owners(tx, config, lease, end, reader, now)
     if should_notify_browsers(lease, state):
         push.enqueue(tx, lease.session_no, lease.person_id, now + PUSH_DELAY_MICROS, now)  # type: ignore[arg-type]
     if lease.address is not None:
@@ -149,7 +149,8 @@ def _tell_owners(
     is_owner = lease.person_role is Role.OWNER
     if is_owner and (lease.address is None or (reader is not None and reader.is_owner)):
         return ""
-    return say("answer.owner_told", " The owner was told.") if tell_owners(tx, config, end.error, now) else ""
+    cause = f"{end.facts.get('code')} {end.facts.get('provider', '')}"
+    return say("answer.owner_told", " The owner was told.") if tell_owners(tx, config, end.error, cause, now) else ""
 
 
 def _take_usage(tx: Transaction, lease: TurnLease, recorder: AnswerRecorder | None) -> Sequence[TurnUsage]:

@@ -291,8 +291,9 @@ class SlackAdapter(Adapter):
 
     async def _read_command(self, payload: JSON) -> AnyUpdate:
         channel_id, user_id = payload["channel_id"], payload["user_id"]
-        is_member = await self._directory.is_member(channel_id)
-        context = await self._make_context({channel_id, user_id} if is_member else {user_id})
+        is_member, context = await asyncio.gather(
+            self._directory.is_member(channel_id), self._make_context({channel_id, user_id})
+        )
         update = parse_command(payload, context, is_member=is_member)
         if (url := payload.get("response_url")) and update.message_id:
             self._response_urls.remember(update.message_id, str(url))
