@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: cc22184d703ad24c6eb7d83fd8e5c1885019dfa49fae4576b7632693c0e14985
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: c8a42e9d475b1346e26cace1a17e0d9755635d48ba29184d9a36a052667789ba
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -3186,6 +3186,8 @@ export interface components {
             account: string;
             /** @description As the stranger calls themselves. */
             name: string;
+            /** @description A channel, in which all who can post write as the channel: only a guest. */
+            is_channel: boolean;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */

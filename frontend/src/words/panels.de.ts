@@ -155,6 +155,7 @@ export const panelsDe: Pick<Words, keyof typeof panelsEn> = {
   approveAsMemberHint: "Direktnachrichten und Gruppen",
   approveAsGuest: "Als Gast",
   approveAsGuestHint: "Nur diese Direktnachrichten",
+  approveChannelHint: "Ein Kanal: alle, die dort posten dürfen, nur in diesem Kanal",
   approveAsMe: "Das bin ich",
   approveAsMeHint: "Verknüpft das Konto mit dir: Es sieht und ändert alles, was du hast",
   denyAccess: "Ablehnen",

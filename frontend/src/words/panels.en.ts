@@ -156,6 +156,7 @@ export const panelsEn = {
   approveAsMemberHint: "Direct messages and groups",
   approveAsGuest: "As a guest",
   approveAsGuestHint: "These direct messages only",
+  approveChannelHint: "A channel: everyone who can post there, in this channel only",
   approveAsMe: "This is me",
   approveAsMeHint: "Links the account to you: it sees and changes everything you have",
   denyAccess: "Deny",

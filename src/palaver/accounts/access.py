@@ -6,7 +6,7 @@
 | on a platform with `access: everyone` | everybody there |
 | program that signs requests to a webhook | in the conversations of that webhook |
 | account in `allowed_users` of a platform | on that platform |
-| guest whose request was approved | in those direct messages |
+| guest whose request was approved | in those direct messages, or in that channel |
 | everyone in a group that an owner allowed | in that group |
 
 Everybody else is a stranger: a direct message of a stranger is a request for access (`pairing.py`), and in groups
@@ -147,9 +147,13 @@ def count_message(
 ) -> Receipt | None:
     """Count a person's message; return the receipt that refuses it, if it is too many."""
     limit = _find_limit(person, rules)
-    if person is None or limit is None or (call is not None and call.command in _UNLIMITED_COMMANDS):
+    if person is None or limit is None or is_unlimited(call):
         return None
     return _make_refusal(person, limit, chat_access.count_message(tx, person.id, limit, to_micros(now)))
+
+
+def is_unlimited(call: CommandCall | MessageCall | None) -> bool:
+    return call is not None and call.command in _UNLIMITED_COMMANDS
 
 
 def check_message_rate(tx: Transaction, person: Person, rules: TurnRules, now: datetime) -> Receipt | None:

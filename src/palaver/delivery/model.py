@@ -67,6 +67,7 @@ class Capabilities:
     pace_per_chat: Pace | None = None
     pace_per_account: Pace | None = None
     edit_pace: Pace = Pace(1.5)  # of a growing message, per chat
+    draft_pace: Pace = Pace(1.0)  # of a growing text that the platform shows itself, per chat
     key_lifetime: timedelta = timedelta(0)  # how long a message that is sent again with the same key arrives once
 
     def recognizes_key(self, sent_at: int, now: int) -> bool:

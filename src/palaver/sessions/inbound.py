@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from palaver.core.dataclass import dataclass
 from palaver.core.source import (
@@ -69,6 +69,13 @@ class RepliedMessage:
     is_own: bool = False  # it is a message of our account
 
 
+class KnownText(NamedTuple):
+    """A text that a conversation has already."""
+
+    text: str
+    authors: tuple[str, ...] = ()  # the id and the name of the person who wrote it; empty: the agent
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
     """A message from a platform, the web, the terminal or the API."""
@@ -93,6 +100,9 @@ class Inbound:
     is_interaction: bool = False  # the adapter can show the reply of the gateway to its sender alone
     can_be_answered: bool = True  # False: the platform lets our account write nothing in this chat
     album_id: str | None = None  # messages with the same one are sent together, and answered together
+    # Returns `content` without what it quotes of its own conversation: of these texts. None: it quotes nothing.
+    cut_quotes: Callable[[Sequence[KnownText]], str] | None = field(default=None, compare=False, repr=False)
+    may_be_from_bot: bool = False  # on its platform many programs do not say what they are: answers are limited
 
     @property
     def answer_address(self) -> Address | None:

@@ -17,8 +17,9 @@ from palaver.core.errors import InvalidInput, LimitReached
 from palaver.core.ids import PersonId
 from palaver.core.source import SessionSource
 from palaver.core.text import make_storable
+from palaver.delivery.reachable_chats import Origin, ReachableChats
 from palaver.jobs import table as jobs
-from palaver.jobs.fields import DEFAULT_TOOLSETS
+from palaver.jobs.fields import DEFAULT_TOOLSETS, has_other_readers
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS, JobState
 from palaver.jobs.schedule import format_schedule, parse_schedule
 from palaver.memory import table as memories
@@ -27,6 +28,7 @@ from palaver.people.model import Person, Principal, Role
 from palaver.sessions import home_channels
 from palaver.sessions.targets import parse_target
 from palaver.transfer import imports_table as imports
+from palaver.transfer.chat_accounts import link_accounts, report_unlinked_accounts
 from palaver.transfer.conversation_writer import ConversationImporter
 from palaver.transfer.imported import (
     ImportedAccount,
@@ -38,7 +40,15 @@ from palaver.transfer.imported import (
     ImportReader,
     InvalidImport,
 )
-from palaver.transfer.report import Batch, ImportOptions, ImportReport, ImportRun, WriteQueue
+from palaver.transfer.report import (
+    MAX_BATCH_ROWS,
+    MAX_DRY_RUN_ROWS,
+    Batch,
+    ImportOptions,
+    ImportReport,
+    ImportRun,
+    WriteQueue,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,10 +84,7 @@ class ItemImporter:
                 run.report.notes.add(f"The {words} in these files were left out: only the operator can import them.")
             self._left_out.add(kind)
             return
-        if run.is_dry_run:
-            run.report.count(kind)
-        else:
-            self._queue.add(lambda tx, batch: add(tx, batch, item), rows=rows)
+        self._queue.add(lambda tx, batch: add(tx, batch, item), rows=rows)
 
     def _is_new(self, tx: Transaction, batch: Batch, kind: ItemKind, owner: str, origin_id: str) -> bool:
         key = imports.make_key(self._run.reader.format, kind, owner, origin_id)
@@ -93,6 +100,8 @@ class ItemImporter:
         if account is None or not self._is_new(tx, batch, "account", "", ":".join(account)):
             return
         row = people.find_or_add_by_source(tx, source, self._run.now)
+        if row is not None and row.person.role is Role.OWNER:
+            return
         if row is not None and row.person.role is Role.GUEST:
             people.set_role(tx, row.person.id, Role.MEMBER)
         batch.report.count("people")
@@ -126,7 +135,7 @@ class ItemImporter:
 
     def _add_job(self, tx: Transaction, batch: Batch, item: ImportedJob) -> None:
         try:
-            new_job = self._convert_job(item)
+            new_job = self._convert_job(tx, item)
             if not self._is_new(tx, batch, "job", new_job.person_id, item.origin_id):
                 return
             name = jobs.find_free_name(new_job.name, jobs.list_name_keys(tx, new_job.person_id))
@@ -136,9 +145,16 @@ class ItemImporter:
             return
         jobs.set_state(tx, row.no, JobState.PAUSED, f"Imported from {self._run.reader.format}.", None, self._run.now)
         batch.report.count("jobs")
-        batch.report.notes.add(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
+        advice = "as it was there." if item.is_paused else "Stop it where it comes from, then resume it here."
+        batch.report.notes.add(f"The job “{name}” is paused{', ' if item.is_paused else '. '}{advice}")
+        if not new_job.toolsets:
+            what = f"Other people read what the job “{name}” sends, so it doesn't use your memories and conversations."
+            batch.report.notes.add(what)
+        if item.model is not None:
+            what = f"The job “{name}” used the model {item.model[:100]!r} there; here it uses the default."
+            batch.report.notes.add(what)
 
-    def _convert_job(self, item: ImportedJob) -> jobs.NewJob:
+    def _convert_job(self, tx: Transaction, item: ImportedJob) -> jobs.NewJob:
         run = self._run
         now = run.store.clock.now()
         zone = check_timezone(item.timezone) if item.timezone else run.config.timezone
@@ -146,6 +162,8 @@ class ItemImporter:
         targets = tuple(dict.fromkeys(str(each) for each in item.targets))[:MAX_TARGETS] or ("origin",)
         for target in targets:
             parse_target(target)
+        origin = item.origin or SessionSource.local_cli()
+        chats = ReachableChats(tx, run.person.principal, run.config, run.now, origin=Origin(origin))
         prompt = make_storable(item.prompt).strip()
         if not prompt or len(prompt) > MAX_PROMPT_CHARS:
             raise InvalidInput(f"its prompt is empty or longer than {MAX_PROMPT_CHARS} characters")
@@ -157,8 +175,8 @@ class ItemImporter:
             timezone=zone,
             anchor=now,
             targets=targets,
-            origin=item.origin or SessionSource.local_cli(),
-            toolsets=DEFAULT_TOOLSETS,
+            origin=origin,
+            toolsets=() if has_other_readers(chats, targets) else DEFAULT_TOOLSETS,
             state=JobState.PAUSED,
             next_slot=None,
             runs_left=item.runs_left,
@@ -181,12 +199,16 @@ class Importer:
         reader: ImportReader,
         person: Person,
         *,
+        own_accounts: tuple[SessionSource, ...] = (),
         dry_run: bool = False,
         on_progress: Callable[[int], None] | None = None,
     ) -> ImportReport:
-        """Import everything, for the operator; conversations that name no people belong to `person`."""
+        """Import everything, for the operator; conversations that name no people belong to `person`.
+
+        `own_accounts` become accounts of `person`, before anything else; raises NotAllowed if one must not.
+        """
         run = self._make_run(reader=reader, person=person, is_trusted=True, is_dry_run=dry_run)
-        run.on_progress = on_progress
+        run.on_progress, run.own_accounts = on_progress, own_accounts
         return _run_import(run)
 
     async def import_for_person(
@@ -213,6 +235,10 @@ class Importer:
 
 def _run_import(run: ImportRun) -> ImportReport:
     queue = WriteQueue(run.store.engine, run.report, _make_check(run))
+    if run.own_accounts:
+        queue.add_first(partial(link_accounts, run))
+    elif run.is_trusted:
+        report_unlinked_accounts(run)
     conversations, others = ConversationImporter(run, queue), ItemImporter(run, queue)
     count = 0
     for item in run.reader.read_items():
@@ -227,6 +253,7 @@ def _run_import(run: ImportRun) -> ImportReport:
             run.report.add_problem(item)
         else:
             others.add(item)
+        queue.end_item(MAX_DRY_RUN_ROWS if run.is_trusted else MAX_BATCH_ROWS)
     queue.flush()
     if not run.is_dry_run:
         run.store.indexer.notify()

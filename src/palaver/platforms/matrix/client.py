@@ -10,6 +10,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx2
 
@@ -198,6 +199,10 @@ class MatrixClient:
         """Send an event and return its id; the same one if this transaction id was used before."""
         path = f"{API}/rooms/{_quote(room_id)}/send/{_quote(event_type)}/{_quote(transaction_id)}"
         return read_text((await self.request("PUT", path, body=content)).get("event_id"))
+
+    async def send_to_devices(self, event_type: str, body: Mapping[str, Any]) -> None:
+        """Send to each device its own content: the `messages` of `body`, by user id and device id."""
+        await self.request("PUT", f"{API}/sendToDevice/{_quote(event_type)}/{uuid4()}", body=body)
 
     async def redact_event(self, room_id: str, event_id: str, transaction_id: str) -> None:
         path = f"{API}/rooms/{_quote(room_id)}/redact/{_quote(event_id)}/{_quote(transaction_id)}"
