@@ -399,8 +399,8 @@ class Inbox:
 
     def _find_pause(self, tx: Transaction, inbound: Inbound) -> Receipt | None:
         """Return the receipt of a message that is not answered because programs seem to answer each other."""
-        source, person = self._find_known_sender(tx, inbound)
-        if source is None or person is None or find_duplicate(tx, inbound) is not None:
+        source, speaker = self._find_known_sender(tx, inbound)
+        if source is None or speaker is None or speaker.person is None or find_duplicate(tx, inbound) is not None:
             return None
         now = self._store.clock.now()
         current = lanes.find_current_session(tx, lanes.resolve_key(tx, self._store.build_arrival(source, now)))
@@ -408,7 +408,9 @@ class Inbox:
 
     def _record_pause(self, tx: Transaction, inbound: Inbound, pause: Receipt) -> Receipt:
         inbound = self._merge_sender(tx, inbound)
-        return record_receipt_once(tx, inbound, self._translate(pause, inbound), to_micros(self._store.clock.now()))
+        speaker = access.find_speaker(tx, inbound.source, self._settings.rules)
+        written = self._write_receipt(pause, inbound, speaker)
+        return record_receipt_once(tx, inbound, written, to_micros(self._store.clock.now()))
 
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         inbound = self._merge_sender(tx, inbound)
