@@ -27,7 +27,9 @@ from palaver.sessions.keys import DmScope
 from palaver.sessions.targets import format_target
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
+    from collections.abc import Sequence
+
+    from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
     from palaver.people.table import PersonRow
     from palaver.sessions.gateway_config import GatewayConfig
@@ -113,6 +115,39 @@ def tell_owners(tx: Transaction, config: GatewayConfig, problem: Text, cause: st
             text = say("problem.told", "An answer to another person failed. {problem}", problem=problem)
             notify_person(tx, config, owner_id, text, now)
     return True
+
+
+def report_uncertain(tx: Transaction, found: Sequence[Row], now: int) -> int:
+    """Tell the people in each chat, once, that answers of ours may not have arrived there; return how many notices.
+
+    A notice that is uncertain itself is not reported.
+    """
+    counts: dict[str, int] = {}
+    sessions: dict[str, int] = {}
+    for no, address, session_no in found:
+        if deliveries.mark_reported(tx, no, now):
+            counts[address] = counts.get(address, 0) + 1
+            sessions[address] = session_no
+    for address, count in counts.items():
+        text = say(
+            "notice.uncertain",
+            "I'm not sure that one of my answers arrived here: sending it was interrupted. If you don't see it, ask me"
+            " again, or open the conversation on the web and send it again there.",
+        )
+        if count > 1:
+            text = say(
+                "notice.uncertain_many",
+                "I'm not sure that {count} of my answers arrived here: sending them was interrupted. If you don't see"
+                " them, ask me again, or open the conversation on the web and send them again there.",
+                count=count,
+            )
+        places = (source for _, source in lanes.list_on_session(tx, sessions[address]))
+        source = next((each for each in places if str(find_delivery_address(each)) == address), None)
+        if source is None:
+            send_notice_to_address(tx, address, text, now, session_no=sessions[address])
+        else:
+            send_notice(tx, source, text, now, session_no=sessions[address])
+    return len(counts)
 
 
 def list_places(tx: Transaction, session_no: int) -> list[SessionSource]:

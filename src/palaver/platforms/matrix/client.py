@@ -28,6 +28,7 @@ from palaver.core.texts import say
 from palaver.platforms.common.failures import RequestError, RequestFailed
 from palaver.platforms.common.http import NOT_SENT_ERRORS
 from palaver.platforms.common.inbound import parse_json_object
+from palaver.platforms.common.send_mark import trace_httpx_request
 from palaver.platforms.matrix.inbound import FileReference, read_object, read_text
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class MatrixClient:
     @property
     def _http(self) -> httpx2.AsyncClient:
         if self._connections is None:
-            self._connections = httpx2.AsyncClient()
+            self._connections = httpx2.AsyncClient(event_hooks={"request": [trace_httpx_request]})
         return self._connections
 
     async def close(self) -> None:

@@ -23,6 +23,7 @@ from palaver.delivery.model import Capabilities
 from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.platforms.common.failures import make_unreachable_error, parse_retry_after
 from palaver.platforms.common.http import NOT_SENT_ERRORS, HttpConnections
+from palaver.platforms.common.send_mark import mark_before_request
 from palaver.platforms.webhook.manifest import (
     SignatureRefused,
     WebhookSettings,
@@ -80,6 +81,7 @@ class WebhookAdapter(Adapter):
     """One webhook with its own secret, and with its own conversations."""
 
     platform = Platform.WEBHOOK
+    marks_sending = True
     max_webhook_bytes = MAX_BODY_BYTES
 
     def __init__(self, settings: WebhookSettings, place: AccountPlace) -> None:
@@ -148,7 +150,8 @@ class WebhookAdapter(Adapter):
         }
         body = _encode(fields)
         headers = sign_request(self._get_key(), message.key, time.time(), body)
-        status, retry_after = await self._post(self._settings.url, body, headers)
+        with mark_before_request(message.mark_sending):
+            status, retry_after = await self._post(self._settings.url, body, headers)
         if (error := find_error(status, retry_after, self._settings.host)) is not None:
             raise error
         return message.key
