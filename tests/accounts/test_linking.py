@@ -49,7 +49,7 @@ async def claim(town: Town, first: SessionSource, second: SessionSource) -> str:
 async def link(town: Town, first: SessionSource, second: SessionSource) -> str:
     """Link two accounts, with both confirmations; return the last reply, or the one that refuses the code."""
     reply = await claim(town, first, second)
-    if "/link confirm" not in reply:
+    if "link confirm" not in reply:
         return reply
     assert "Nothing is shared until" in await town.ask(first, "/link confirm")
     return await town.ask(second, "/link confirm")

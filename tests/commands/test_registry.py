@@ -67,7 +67,8 @@ if TYPE_CHECKING:
 COMMAND_NAMES = [command.name for command in COMMANDS]
 EXPECTED_NAMES = (
     "new reset resume sessions title retry undo redo restore why branch compress usage status stop queue steer model"
-    " profile personality workspace tools sethere busy search export platforms whoami memory link unlink pair handoff"
+    " profile personality workspace tools sethere busy search export platforms whoami language memory link unlink pair"
+    " handoff"
     " sethome jobs budget help versions version"
 )
 PAGE = (Path(__file__).parents[2] / "docs/reference/commands.md").read_text(encoding="utf-8")
@@ -142,7 +143,8 @@ SECTIONS = {
         ("/export md", export_conversation.call(export_format=DocumentFormat.MARKDOWN)),
         ("/export JSON", export_conversation.call(export_format=DocumentFormat.JSON)),
         ("/help", REGISTRY.list_commands.call()),
-        ("/start", REGISTRY.list_commands.call()),
+        ("/start", REGISTRY.greet.call()),
+        ("/start a_word_from_a_link", REGISTRY.greet.call()),
         ("/whoami", show_person.call()),
         ("/link", create_code.call()),
         ("/link abcd-efgh", link_account.call(code="abcd-efgh")),
@@ -192,7 +194,7 @@ def _parse_with_text(name: str) -> CommandCall:
 READING = {
     *("resume", "title", "model", "profile", "personality", "workspace", "busy", "tools", "queue"),  # without arguments
     *("sessions", "search", "why", "usage", "status", "export", "help", "whoami", "memory", "pair", "platforms"),
-    *("jobs", "budget", "versions", "sethere"),
+    *("language", "jobs", "budget", "versions", "sethere"),
 }
 
 
@@ -265,7 +267,11 @@ def test_help_lists_every_command_with_its_summary(chat: Chat, dm: Source) -> No
     for command in COMMANDS:
         assert f"- `/{command.name}" in text
         assert command.summary in text
-    assert chat.run(dm(), "/start", role=Role.OWNER).text == text  # Telegram sends this first
+
+
+def test_a_known_person_is_greeted_in_a_line(chat: Chat, dm: Source) -> None:
+    greeting = chat.run(dm(), "/start").text  # Telegram sends this first
+    assert greeting == "Hello! Write me a message to start. Use /help to list all commands."
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=COMMAND_NAMES)
@@ -300,7 +306,7 @@ def test_guests_can_use_only_their_commands(chat: Chat, dm: Source, name: str) -
 
 def test_the_commands_of_guests_are_these() -> None:
     expected = "new reset title undo redo retry stop help status usage why sessions resume restore search"
-    expected += " link unlink whoami versions version"
+    expected += " link unlink whoami language versions version"
     assert sorted(GUEST_COMMANDS) == sorted(expected.split())
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import TYPE_CHECKING
 
 import pytest
 from docs.languages import LANGUAGE_FILES, Translation, find_problems, iterate_english
 
-from palaver.core.texts import ENGLISH, LANGUAGES
+from palaver.core.texts import COMMAND_SLASH, ENGLISH, LANGUAGES
+from palaver.inbox.registry import find_command
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 @pytest.mark.slow
@@ -20,6 +26,22 @@ def test_a_code_stands_for_one_text_that_every_language_has() -> None:
             texts = json.loads((LANGUAGE_FILES / f"{language}.json").read_text("utf-8"))
             assert list(find_problems(english, texts)) == [], language
             assert list(texts) == sorted(texts), language
+
+
+@pytest.mark.slow
+def test_every_command_that_a_text_names_exists() -> None:
+    """Its slash is replaced on platforms where commands begin differently: nothing else may look like one."""
+    texts: dict[str, Translation] = {**dict(iterate_english())}
+    for language in LANGUAGES:
+        if language != ENGLISH:
+            texts |= json.loads((LANGUAGE_FILES / f"{language}.json").read_text("utf-8"))
+        for code, text in texts.items():
+            forms: Collection[str] = text.values() if isinstance(text, dict) else (text,)
+            for form in forms:
+                for match in COMMAND_SLASH.finditer(form):
+                    word = re.split(r"[^a-z{}]", form[match.end() :])[0]
+                    is_known = word in {"{command}", "{kind}", "{line}"} or find_command(word) is not None
+                    assert is_known, f"{code}: {form[match.start() :]}"
 
 
 def test_problems_are_found() -> None:

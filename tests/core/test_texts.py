@@ -12,6 +12,7 @@ import pytest
 from palaver.core import texts
 from palaver.core.errors import NotAllowed, SessionNotFound
 from palaver.core.texts import (
+    Reader,
     Text,
     change_text,
     edit_text,
@@ -19,12 +20,15 @@ from palaver.core.texts import (
     join_texts,
     load_text,
     name_text,
+    parse_locale,
     say,
     say_count,
     store_text,
+    tell_owner,
     translate,
     translate_all,
     unpack_text,
+    write_text,
 )
 
 GERMAN: dict[str, str | dict[str, str]] = {
@@ -32,7 +36,10 @@ GERMAN: dict[str, str | dict[str, str]] = {
     "place": "auf der Seite",
     "files": {"one": "{count} Datei", "other": "{count} Dateien"},
     "plain": "Schlicht",
+    "hint": "Mit /retry (oder `/stop all`) geht es weiter, {name}",
 }
+SLACK = Reader(command_prefix="/palaver ")
+MEMBER = Reader(is_owner=False)
 
 
 @pytest.fixture(autouse=True)
@@ -192,3 +199,42 @@ def test_errors_have_a_text_that_can_be_translated() -> None:
 )
 def test_the_language_of_a_request_is_the_first_that_there_is(header: str, language: str) -> None:
     assert find_language(header) == language
+
+
+# ---- readers -------------------------------------------------------------------------------------------------
+
+
+def test_a_command_is_written_as_its_reader_types_it_and_what_people_wrote_stays() -> None:
+    text = say("hint", "Use /retry (or `/stop all`), {name}", name="/me and/or https://x.org/retry")
+    shown = "Use /palaver retry (or `/palaver stop all`), /me and/or https://x.org/retry"
+    assert write_text(text, SLACK) == write_text(load_text(store_text(text)), SLACK) == shown
+    assert write_text(text, Reader("de", "!")) == (
+        "Mit !retry (oder `!stop all`) geht es weiter, /me and/or https://x.org/retry"
+    )
+    assert write_text("> " + text + " /retry", SLACK) == f"> {shown} /retry"
+    assert str(text) == translate(text, "en") == shown.replace("/palaver ", "/")
+
+
+def test_commands_of_other_programs_stay_as_they_are() -> None:
+    text = say("x", "Send /newbot to @BotFather, or /invite @palaver. See /help.")
+    assert write_text(text, SLACK) == "Send /newbot to @BotFather, or /invite @palaver. See /palaver help."
+
+
+def test_a_text_for_owners_has_another_form_for_everyone_else() -> None:
+    text = tell_owner(say("a", "Set {key}, then use /retry.", key="lab.api_key"), say("plain", "Not your fault."))
+    whole = say("b", "I couldn't answer. {reason}", reason=change_text("- " + text, str.rstrip)) + "!"
+    for each in (whole, edit_text(whole, str), copy.deepcopy(whole)):
+        assert write_text(each, Reader()) == "I couldn't answer. - Set lab.api_key, then use /retry.!"
+        assert write_text(each, Reader("de", is_owner=False)) == "I couldn't answer. - Schlicht!"
+    stored = load_text(store_text(join_texts(" ", (text, "yes"))))
+    assert write_text(stored, SLACK) == "Set lab.api_key, then use /palaver retry. yes"
+    assert write_text(stored, MEMBER) == "Not your fault. yes"
+    assert "lab" not in write_text(edit_text(text, str.upper), MEMBER)
+
+
+@pytest.mark.parametrize(
+    ("locale", "language"),
+    [("de", "de"), ("de-AT", "de"), ("de_CH.UTF-8", "de"), ("EN-us", "en"), ("fr", None), ("", None), (None, None)],
+)
+def test_the_language_of_a_locale(locale: str | None, language: str | None) -> None:
+    assert parse_locale(locale) == language

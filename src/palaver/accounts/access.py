@@ -46,19 +46,28 @@ class Speaker:
 
     person: Person | None  # None where the platform does not tell people apart, and for most strangers
     can_speak: bool = True
+    language: str | None = None  # that they read on this platform, as far as it is known
 
 
-def identify_speaker(tx: Transaction, source: SessionSource, rules: TurnRules, now: int) -> Speaker:
-    """Find out who speaks from a source, and store a person who speaks for the first time as a guest."""
+def identify_speaker(
+    tx: Transaction, source: SessionSource, rules: TurnRules, now: int, *, language: str | None = None
+) -> Speaker:
+    """Find out who speaks from a source, and store a person who speaks for the first time as a guest.
+
+    `language` is that of their app, as the platform says.
+    """
     row = people.find_by_source(tx, source)
     person = row.person if row else None
     if not _can_speak(tx, source, person, rules):
-        return Speaker(person, can_speak=False)
+        return Speaker(person, can_speak=False, language=language or (row.language if row else None))
     if row is None:
         row = people.find_or_add_by_source(tx, source, now)
-    if row is not None and source.chat_type is ChatType.DM and source.platform not in PLATFORMS_WITHOUT_DELIVERY:
+    if row is None:
+        return Speaker(None, language=language)
+    if source.chat_type is ChatType.DM and source.platform not in PLATFORMS_WITHOUT_DELIVERY:
         people.remember_dm_source(tx, source, row.dm_source)
-    return Speaker(row.person if row else None)
+    people.remember_language(tx, source, language, row.account_language)
+    return Speaker(row.person, language=row.person.language or language or row.account_language)
 
 
 def find_speaker(tx: Transaction, source: SessionSource, rules: TurnRules) -> Speaker | None:
@@ -67,7 +76,8 @@ def find_speaker(tx: Transaction, source: SessionSource, rules: TurnRules) -> Sp
     if row is None and people.find_account(source) is not None:
         return None
     person = row.person if row else None
-    return Speaker(person, can_speak=_can_speak(tx, source, person, rules))
+    language = row.language if row else None
+    return Speaker(person, can_speak=_can_speak(tx, source, person, rules), language=language)
 
 
 def can_guest_be_answered(tx: Transaction, person_id: PersonId, address: str | None, rules: TurnRules) -> bool:

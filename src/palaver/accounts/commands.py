@@ -10,6 +10,7 @@ from palaver.commands.command import (
     NO_SCOPE,
     NO_TOKEN,
     READ,
+    READ_AND_WRITE,
     BadArguments,
     Command,
     CommandCall,
@@ -21,10 +22,10 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import check_private_chat
-from palaver.commands.reply_text import escape_markdown, format_age, format_code
+from palaver.commands.reply_text import escape_markdown, format_age, quote_command
 from palaver.core.errors import NotFound, TooManyAttempts
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType
-from palaver.core.texts import join_texts, say
+from palaver.core.texts import LANGUAGE_NAMES, LANGUAGES, join_texts, say, translate
 from palaver.delivery import notices
 from palaver.people import access_table as chat_access, linked_rows, pairing_table as pairing_requests, table as people
 from palaver.people.model import Identity, Person, Role
@@ -95,9 +96,9 @@ def create_code(context: CommandContext) -> CommandReply:
     )
     text = say(
         "link.code",
-        "Send `/link {code}` to me from your other account within 15 minutes. Then both accounts are told what will be"
+        "Send `{command}` to me from your other account within 15 minutes. Then both accounts are told what will be"
         " shared, and have to confirm. Don't give the code to other people.",
-        code=code,
+        command=f"/link {code}",
     )
     return CommandReply(text=text, data={"code": code, SECRET_FACT: True})
 
@@ -208,14 +209,14 @@ def _ask_for_answer(request: PairingRequest, code: str) -> str:
             "{name} is a channel. Use {command} to let everyone who can post there talk to me in it, or `deny` instead"
             " of `guest`.",
             name=name,
-            command=format_code(f"/pair {parse_code(code)} guest"),
+            command=quote_command(f"pair {parse_code(code)} guest"),
         )
     return say(
         "pair.asks",
         "{name} asks for access. Use {command} to let them talk to me everywhere, `guest` instead of `member` for"
         " these direct messages only, `me` if it is your own account, or `deny`.",
         name=name,
-        command=format_code(f"/pair {parse_code(code)} member"),
+        command=quote_command(f"pair {parse_code(code)} member"),
     )
 
 
@@ -286,6 +287,63 @@ def _parse_pair(text: str) -> CommandCall:
     return answer_request.call(code=code, answer=answer)
 
 
+# ---- the language ------------------------------------------------------------------------------------------
+
+_AUTOMATIC = "auto"
+_LANGUAGE_CHOICES = join_texts(", ", [quote_command(f"language {each}") for each in (*LANGUAGES, _AUTOMATIC)])
+
+
+@read_action("language")
+def show_language(context: CommandContext) -> CommandReply:
+    language, chosen = _find_language(context)
+    text = say(
+        "language.current",
+        "Language: {language}{origin}. To change it: {choices}.",
+        language=LANGUAGE_NAMES[language],
+        origin="" if chosen else say("language.automatic", " (automatic)"),
+        choices=_LANGUAGE_CHOICES,
+    )
+    return CommandReply(text=text, data={"language": language, "chosen": chosen})
+
+
+@write_action("language")
+def set_language(context: CommandContext, *, language: str | None) -> CommandReply:
+    """Set the language of what the person is told in chats; None: as the platform says, or else the gateway's."""
+    people.set_language(context.tx, context.person_id, language)
+    language, chosen = _find_language(context)
+    text = say("language.set", "Language: {language}.", language=LANGUAGE_NAMES[language])
+    return CommandReply(text=translate(text, language), data={"language": language, "chosen": chosen})
+
+
+def _find_language(context: CommandContext) -> tuple[str, str | None]:
+    """Return the language that the person reads in this chat, and the one that they have chosen."""
+    row = people.find_by_source(context.tx, context.source)
+    chosen = _get_person(context).language
+    return chosen or (row.language if row else None) or context.rules.language, chosen
+
+
+def _parse_language(text: str) -> CommandCall:
+    if not text:
+        return show_language.call()
+    if text.lower() == _AUTOMATIC:
+        return set_language.call(language=None)
+    if text.lower() not in LANGUAGES:
+        raise BadArguments.say("language.usage", "I can speak these: {choices}.", choices=_LANGUAGE_CHOICES)
+    return set_language.call(language=text.lower())
+
+
+LANGUAGE = Command(
+    name="language",
+    scopes=READ_AND_WRITE,
+    usage="[en | de | auto]",
+    summary="Choose the language of my replies to commands",
+    help=(
+        "Without arguments, shows the language of what I tell you in chats. `auto` uses that of your app, where the"
+        " platform says it. The agent answers in the language that you write in."
+    ),
+    example="/language de",
+    parse=_parse_language,
+)
 WHOAMI = Command(
     name="whoami",
     scopes=CommandScopes(read=READ),

@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from palaver.accounts import merge_table as person_merge
-from palaver.commands.reply_text import escape_markdown
+from palaver.commands.reply_text import escape_markdown, quote_command
 from palaver.core.clock import to_micros
 from palaver.core.errors import AmbiguousMatch, NotAllowed, NotFound
 from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType, SessionSource
-from palaver.core.texts import say
+from palaver.core.texts import join_texts, say
 from palaver.delivery.notices import send_notice
 from palaver.jobs import runs_table as job_runs
 from palaver.people import access_table as chat_access, linked_rows, pairing_table as pairing_requests, table as people
@@ -192,7 +192,9 @@ def _check_stays_reachable(tx: Transaction, person: Person, identity: Identity, 
     if not [origin for origin in origins.values() if origin is None or origin not in group]:
         raise NotAllowed(ONLY_ACCOUNT)
     if other is None and None not in origins.values():
-        names = ", ".join(f"`/unlink {platform}`" for platform in sorted({platform for platform, _ in origins}))
+        names = join_texts(
+            ", ", [quote_command(f"unlink {platform}") for platform in sorted({platform for platform, _ in origins})]
+        )
         raise NotAllowed.say(
             "unlink.others",
             "Your other accounts were linked to this one. Name the one to separate: {names}.",

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 MEMBERSHIP_MARK = "audience_member"
 _PERSON_STATEMENTS = (
-    "UPDATE person SET timezone = COALESCE(timezone, (SELECT timezone FROM person WHERE id = $2)) WHERE id = $1",
+    "UPDATE person SET timezone = COALESCE(timezone, (SELECT timezone FROM person WHERE id = $2)),"
+    " language = COALESCE(language, (SELECT language FROM person WHERE id = $2)) WHERE id = $1",
     "UPDATE person SET merged_into = $1 WHERE id = $2",
 )
 

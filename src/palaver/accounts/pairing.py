@@ -8,7 +8,8 @@ A channel asks with `/pair` in a post: all who can post there write as the accou
 guest. Other posts in it get no reply.
 
 Always true: what a stranger writes is not stored; only the digest of a code is; an approval gives what it says and
-nothing else; the stranger is told the outcome in the same transaction. In groups strangers get no reply.
+nothing else; the stranger is told the outcome in the same transaction. In groups strangers get no reply, except a hint
+that only they see where they call a command. With the setting `strangers: ignore` they get none anywhere.
 """
 
 from __future__ import annotations
@@ -73,6 +74,9 @@ CHANNEL_IS_GUEST_TEXT = say(
     "A channel can only be a guest, because everyone who can post there writes as the channel. Approve it as a guest.",
 )
 DENIED_TEXT = say("pair.denied", "The owner of this gateway has denied your request for access.")
+_NO_ACCESS_HERE_TEXT = say(
+    "pair.no_access_here", "You don't have access here yet. Write me a direct message to ask for it."
+)
 _NOT_FOUND_TEXT = say("pair.not_found", "Request not found. It may have expired, or it was answered already.")
 
 
@@ -116,8 +120,9 @@ def _offer_code(source: SessionSource, code: str) -> str:
         "pair.new_code",
         "I don't know you yet. To get access, give this code to the owner of this gateway: **{code}**\n\nIt is valid"
         " for one hour. Then send your message again: what you write before is not saved. If you already talk to me"
-        " elsewhere, use /link there, and send the code here.",
+        " elsewhere, use {link} there, and send the code here.",
         code=code,
+        link="/link",
     )
 
 
@@ -127,16 +132,27 @@ def receive_stranger(
     call: CommandCall | MessageCall | None,
     config: GatewayConfig,
     now: datetime,
+    *,
+    is_ignored: bool = False,
 ) -> Receipt:
-    """Answer a message of a person without access. Programs and groups get no reply."""
+    """Answer a message of a person without access. Programs and groups get no reply; who calls a command gets a hint.
+
+    Where strangers are ignored, only a valid code of theirs is answered.
+    """
     source = inbound.source
     is_channel_asking = source.is_written_by_chat and isinstance(call, CommandCall) and call.command == "pair"
     if inbound.is_from_bot or (source.chat_type is not ChatType.DM and not is_channel_asking):
-        return Receipt(outcome=Outcome.REJECTED)
+        if is_ignored or inbound.is_from_bot or not inbound.is_interaction:
+            return Receipt(outcome=Outcome.IGNORED if is_ignored else Outcome.REJECTED)
+        return Receipt(outcome=Outcome.REJECTED, reply=_NO_ACCESS_HERE_TEXT)
     if isinstance(call, CommandCall) and call.command == "link" and "code" in call.arguments:
         result = use_code(tx, str(call.arguments["code"]), source, None, config, now)
         has_effect = result.person is not None or result.pending is not None
+        if is_ignored and not has_effect:
+            return Receipt(outcome=Outcome.IGNORED)
         return Receipt(outcome=Outcome.COMMAND if has_effect else Outcome.REJECTED, reply=result.text)
+    if is_ignored:
+        return Receipt(outcome=Outcome.IGNORED)
     return Receipt(outcome=Outcome.REJECTED, reply=answer_stranger(tx, source, now), facts={SECRET_FACT: True})
 
 

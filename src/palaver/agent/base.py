@@ -250,7 +250,11 @@ def make_fallback_notice(error: AgentError, model: str, instead_of: str) -> Noti
     failure = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float)}
     facts = {"model": model, "instead_of": instead_of, "reason": str(error), "failure": failure}
     text = say(
-        "answer.fallback", "{reason} Using {model} instead of {instead}.", reason=error, model=model, instead=instead_of
+        "answer.fallback",
+        "{reason} Using {model} instead of {instead}.",
+        reason=error.text,
+        model=model,
+        instead=instead_of,
     )
     return Notice(text, NoticeCode.FALLBACK_USED, facts)
 

@@ -17,7 +17,7 @@ from palaver.agent.toolsets import BUILT_IN_TOOLSETS, SERVER_PREFIX
 from palaver.config.agent_rules import AgentProfile, ChatChoices, Profile, TurnRules
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotAllowed
-from palaver.core.texts import chat_language, say
+from palaver.core.texts import chat_language, say, tell_owner
 from palaver.sessions import settings_table as session_settings
 from palaver.sessions.context import MAX_QUOTE_CHARS, clean_chat_text
 from palaver.sessions.turn import NoticeCode
@@ -157,7 +157,10 @@ def _find_name(kind: str, known: Mapping[str, object], name: str) -> str:
     advice = (
         say("choice.valid", "Valid values: {names}.", names=names)
         if names
-        else say("choice.none_yet", "There are none yet: add them in the settings under {section}.", section=section)
+        else tell_owner(
+            say("choice.none_yet", "There are none yet: add them in the settings under {section}.", section=section),
+            say("choice.none_for_others", "There are none yet."),
+        )
     )
     raise InvalidInput(
         say("choice.unknown", "{kind}: there is no {name} here. {advice}", kind=kind, name=repr(name), advice=advice),
@@ -171,8 +174,9 @@ def clean_workspace(text: str) -> str:
     if not text or "\n" in text or len(text) > MAX_QUOTE_CHARS:
         message = say(
             "workspace.one_line",
-            "workspace: use one line of up to {limit} characters, such as /srv/site or garden project",
+            "workspace: use one line of up to {limit} characters, such as {folder} or garden project",
             limit=str(MAX_QUOTE_CHARS),
+            folder="/srv/site",
         )
         raise InvalidInput(message, key="workspace")
     if clean_chat_text(text) != text:

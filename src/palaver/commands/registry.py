@@ -22,7 +22,7 @@ from palaver.commands.command import (
     Scopes,
     check_scopes,
 )
-from palaver.commands.reply_text import format_code, shorten_text
+from palaver.commands.reply_text import quote_command, shorten_text
 from palaver.core.errors import InvalidInput
 from palaver.core.texts import chat_language, join_texts, say, translate
 from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role, can_use_command
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 # A name, the bot it is meant for, if any, and the arguments. Paths and `//` are not commands.
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:@[\w.-]+)?(?:\s+(.*))?", re.DOTALL)
+
+
+_START = "start"  # what a platform sends when a person opens the chat, with a word of its own behind it
 
 
 class Completion(NamedTuple):
@@ -52,6 +55,7 @@ class CommandRegistry:
     def __init__(self, groups: Groups) -> None:
         self.list_commands = CommandAction("help", self._list_commands, reads=True)
         self.explain_command = CommandAction("help", self._explain_command, reads=True)
+        self.greet = CommandAction("help", _greet, reads=True)
         self.explain_unknown_command = CommandAction("help", self._explain_unknown_command, reads=True)
         help_command = Command(
             name="help",
@@ -60,7 +64,7 @@ class CommandRegistry:
             summary="List the commands, or explain one",
             help="Without arguments, lists every command you can use. With a name, explains that command.",
             example="/help undo",
-            aliases=("start",),
+            aliases=(_START,),
             parse=lambda text: (
                 self.explain_command.call(name=text.removeprefix("/").lower()) if text else self.list_commands.call()
             ),
@@ -96,6 +100,8 @@ class CommandRegistry:
         command = self.find(name)
         if command is None:
             return self.explain_unknown_command.call(name=name)
+        if name == _START:
+            return self.greet.call()
         try:
             return command.parse(arguments)
         except InvalidInput as error:
@@ -132,7 +138,7 @@ class CommandRegistry:
         blocks: list[str] = []
         for heading, commands in self._groups:
             lines = [
-                "- " + format_code(_format_usage(command)) + " – " + command.summary
+                "- " + quote_command(_format_usage(command)) + " – " + command.summary
                 for command in commands
                 if _can_use(context, command)
             ]
@@ -147,12 +153,12 @@ class CommandRegistry:
         if command is None or not _can_use(context, command):
             raise BadArguments(self._describe_unknown(context, name))
         lines = [
-            format_code(_format_usage(command)) + " – " + command.summary + ".",
+            quote_command(_format_usage(command)) + " – " + command.summary + ".",
             command.help,
-            say("help.example", "Example: {command}", command=format_code(command.example)),
+            say("help.example", "Example: {command}", command=quote_command(command.example[1:])),
         ]
         if command.aliases:
-            aliases = ", ".join(format_code(f"/{alias}") for alias in command.aliases)
+            aliases = join_texts(", ", map(quote_command, command.aliases))
             lines.append(say("help.aliases", "Also: {aliases}", aliases=aliases))
         return CommandReply(text=join_texts("\n\n", lines), data={"command": command.name})
 
@@ -165,9 +171,9 @@ class CommandRegistry:
 
         names = [each for command in self._list_commands_for(context) for each in (command.name, *command.aliases)]
         similar = get_close_matches(name, names, 1)
-        typed, hint = format_code(f"/{shorten_text(name, 32)}"), ""
+        typed, hint = quote_command(shorten_text(name, 32)), ""
         if similar:
-            hint = say("help.similar", "Did you mean {command}? ", command=format_code(f"/{similar[0]}"))
+            hint = say("help.similar", "Did you mean {command}? ", command=quote_command(similar[0]))
         return say(
             "help.unknown", "Unknown command {command}. {hint}Use /help to list all commands.", command=typed, hint=hint
         )
@@ -192,7 +198,11 @@ def _can_use(context: CommandContext, command: Command) -> bool:
 
 
 def _format_usage(command: Command) -> str:
-    return f"/{command.name} " + command.usage if command.usage else f"/{command.name}"
+    return f"{command.name} " + command.usage if command.usage else command.name
+
+
+def _greet(_context: CommandContext) -> CommandReply:
+    return CommandReply(text=say("help.welcome", "Hello! Write me a message to start. Use /help to list all commands."))
 
 
 def _reject_arguments(_context: CommandContext, *, problem: str) -> CommandReply:

@@ -56,6 +56,16 @@ def format_code(text: str) -> str:
     return fence + text + fence
 
 
+def write_command(line: str) -> Text:
+    """Return a command as people type it where they read this; `line` is without the slash."""
+    return say("command.line", "/{line}", line=line)
+
+
+def quote_command(line: str) -> str:
+    """Format a command that is to be typed exactly as it is; `line` is without the slash."""
+    return format_code(write_command(line))
+
+
 def format_title(title: str) -> str:
     return f"**{escape_markdown(title, MAX_TITLE_CHARS)}**"
 
@@ -90,8 +100,9 @@ def count_messages(number: int) -> Text:
     return say_count("text.messages", number, "{count} message", "{count} messages")
 
 
-def describe_undo(command: str) -> Text:
-    return say("undo.with", " To undo, use {command}.", command=format_code(command))
+def describe_undo(line: str) -> Text:
+    """Name the command that undoes something; `line` is without the slash."""
+    return say("undo.with", " To undo, use {command}.", command=quote_command(line))
 
 
 def format_age(moment: datetime | None, now: datetime) -> str:

@@ -115,6 +115,9 @@ class PlatformSection(Section):
         "What happens to messages while the agent responds; empty: as elsewhere.",
     ] = None
     access: Annotated[str, v.ACCESS, "Who may talk to the agent there: people you have let in, or everyone."] = "known"
+    strangers: Annotated[
+        str, v.STRANGERS, "What people get who were not let in: a code to ask for access with, or no reply at all."
+    ] = "pair"
     allowed_users: Annotated[
         Many[Annotated[str, v.TEXT]],
         "Ids of accounts that may talk to the agent as guests without asking for access.",

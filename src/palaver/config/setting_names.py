@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from palaver.core.texts import name_text
+from palaver.core.texts import LANGUAGE_NAMES, name_text
 
 # Where the part itself, made into words, says too little.
 _PARTS: Final = {
@@ -118,9 +118,10 @@ _CHOICES: Final = {  # by the last part of the key
         "interrupt": "Interrupt the answer",
         "reject": "Are rejected",
     },
-    "language": {"en": "English", "de": "Deutsch"},
+    "language": LANGUAGE_NAMES,
     "roles": {"owner": "Owner", "member": "Member", "guest": "Guest"},
     "provider": {"searxng": "SearXNG", "brave": "Brave", "tavily": "Tavily"},
+    "strangers": {"pair": "A code to ask for access", "ignore": "No reply"},
     "access": {"known": "People who were let in", "everyone": "Everyone"},
     "group_activation": {"mention": "When it is mentioned", "always": "Always"},
     "imap_security": {"tls": "TLS", "starttls": "STARTTLS", "none": "None"},

@@ -247,6 +247,7 @@ def _build_turn_rules(file: ConfigFile, timezone: str) -> TurnRules:
         busy_policy_by_platform={name: each.busy_policy for name, each in platforms.items() if each.busy_policy},
         allowed_users={name: frozenset(each.allowed_users) for name, each in platforms.items() if each.allowed_users},
         open_platforms=list_platforms("access", "everyone"),
+        ignoring_platforms=list_platforms("strangers", "ignore"),
         unstreamed_platforms=list_platforms("streaming", False),
         always_active_platforms=list_platforms("group_activation", "always"),
         bot_platforms=list_platforms("allow_bots", True),

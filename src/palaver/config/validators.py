@@ -412,6 +412,7 @@ BUSY_POLICY: Final = _choice_rule(
 ACCOUNT_NAME: Final = PROVIDER_NAME
 GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), say("allowed.mention_always", "mention or always"))
 ACCESS: Final = _choice_rule(("known", "everyone"), say("allowed.known_everyone", "known or everyone"))
+STRANGERS: Final = _choice_rule(("pair", "ignore"), say("allowed.pair_ignore", "pair or ignore"))
 TEXT_LANGUAGE: Final = _choice_rule(LANGUAGES, say("allowed.language", "en or de"))
 MESSAGE_COUNT: Final = number(1, 6000, say("allowed.number_or_none", "a whole number, or null for no limit"))
 COMMAND_NAME: Final = _pattern_rule(

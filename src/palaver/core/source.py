@@ -101,6 +101,10 @@ _LABELS: dict[str, str] = {
     "openclaw": "OpenClaw",
 }
 
+# How a command begins where a text with a slash never reaches us: Slack and Element keep it for themselves.
+COMMAND_PREFIXES: Final = {Platform.SLACK: "/palaver ", Platform.MATRIX: "!"}
+THREAD_COMMAND_PREFIXES: Final = {**COMMAND_PREFIXES, Platform.SLACK: "!"}  # Slack has no slash commands in threads
+
 _PLATFORMS_BY_NAME: dict[object, Platform] = {str(platform): platform for platform in BUILT_IN_PLATFORMS}
 
 

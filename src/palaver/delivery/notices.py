@@ -7,6 +7,7 @@ nothing is taken away where a conversation was: people there are told, once, whe
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,13 @@ from palaver.commands.reply_text import quote_text
 from palaver.core.clock import from_micros
 from palaver.core.errors import InvalidInput
 from palaver.core.source import ChatType, Platform, SessionSource
-from palaver.core.texts import Text, say
+from palaver.core.texts import Reader, Text, chat_language, say
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import ReachableChats
-from palaver.people import table as people
+from palaver.people import sign_in_table, table as people
+from palaver.people.model import RateLimit, Role
 from palaver.sessions import lanes_table as lanes, turns_table as turns
-from palaver.sessions.delivery import DeliveryKind
+from palaver.sessions.delivery import Address, DeliveryKind
 from palaver.sessions.inbound import find_delivery_address
 from palaver.sessions.keys import DmScope
 from palaver.sessions.targets import format_target
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 
 MAX_NOTIFIED_CHATS = 10
+MAX_TOLD_OWNERS = 20
 _CHATS_WITHOUT_NAME = {
     ChatType.GROUP: say("place.group", "a group"),
     ChatType.CHANNEL: say("place.channel", "a channel"),
@@ -49,8 +52,28 @@ def send_notice(tx: Transaction, source: SessionSource, text: str, now: int, *, 
     address = find_delivery_address(source)
     if address is None:
         return False
-    send_notice_to_address(tx, str(address), text, now, session_no=session_no)
+    row = people.find_by_source(tx, source) if source.chat_type is ChatType.DM else None
+    reader = None if row is None else find_reader(tx, row.person.id, str(address))
+    send_notice_to_address(tx, str(address), text, now, session_no=session_no, reader=reader)
     return True
+
+
+def find_reader(tx: Transaction, person_id: PersonId | None, address: str) -> Reader | None:
+    """Return how a person reads what is sent to a chat because of them; None if there is no such person.
+
+    Only in a direct chat with an owner does nobody else read it.
+    """
+    row = None if person_id is None else people.find_by_id(tx, person_id)
+    if row is None:
+        return None
+    to = Address.from_text(address)
+    accounts = [each for each in people.list_identities(tx, row.person.id) if each.platform == to.platform]
+    language = row.person.language or next((each.language for each in accounts if each.language), None)
+    chats = [Address.from_source(each.dm_source) for each in accounts if each.dm_source is not None]
+    is_direct = any((each.account, each.chat_id) == (to.account, to.chat_id) for each in chats)
+    return Reader(
+        language or chat_language.name, to.command_prefix, is_owner=is_direct and row.person.role is Role.OWNER
+    )
 
 
 def notify_person(
@@ -78,6 +101,22 @@ def notify_person(
     return source is not None and send_notice(tx, source, text, now, session_no=session_no)
 
 
+def tell_owners(tx: Transaction, config: GatewayConfig, problem: Text, cause: str, now: int) -> bool:
+    """Tell the owners of a problem that only they can solve, once a day for each cause, which no person may choose.
+
+    False if no owner writes in a chat.
+    """
+    owners = [member.person.id for member in people.list_people(tx, Role.OWNER, MAX_TOLD_OWNERS, None)]
+    reachable = [each for each in owners if any(found.dm_source for found in people.list_identities(tx, each))]
+    if not reachable:
+        return False
+    if not sign_in_table.count_attempt(tx, {f"problem {cause}": RateLimit(1, timedelta(days=1))}, now):
+        for owner_id in reachable:
+            text = say("problem.told", "An answer to another person failed. {problem}", problem=problem)
+            notify_person(tx, config, owner_id, text, now)
+    return True
+
+
 def report_uncertain(tx: Transaction, found: Sequence[Row], now: int) -> int:
     """Tell the people in each chat, once, that answers of ours may not have arrived there; return how many notices.
 
@@ -102,7 +141,12 @@ def report_uncertain(tx: Transaction, found: Sequence[Row], now: int) -> int:
                 " them, ask me again, or open the conversation on the web and send them again there.",
                 count=count,
             )
-        send_notice_to_address(tx, address, text, now, session_no=sessions[address])
+        places = (source for _, source in lanes.list_on_session(tx, sessions[address]))
+        source = next((each for each in places if str(find_delivery_address(each)) == address), None)
+        if source is None:
+            send_notice_to_address(tx, address, text, now, session_no=sessions[address])
+        else:
+            send_notice(tx, source, text, now, session_no=sessions[address])
     return len(counts)
 
 

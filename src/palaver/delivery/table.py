@@ -18,7 +18,7 @@ from palaver.core.errors import LeaseLost, NotFound, NothingToDo
 from palaver.core.ids import DeliveryId, PersonId, new_delivery_id
 from palaver.core.old_rows import OldRows, declare_old_rows
 from palaver.core.text import make_storable
-from palaver.core.texts import chat_language, load_text, say, store_text, translate
+from palaver.core.texts import Reader, chat_language, load_text, say, store_text, write_text
 from palaver.people.person_data import EraseAt, PersonColumn, Stays
 from palaver.sessions import delivery_queries, log_table as events
 from palaver.sessions.delivery import (
@@ -175,13 +175,13 @@ def enqueue(
     reply_to: str | None = None,
     attachment_ids: Sequence[str] = (),  # files that are sent after the text
     buttons: Sequence[Button] = (),  # under its last message, where the platform has buttons
+    reader: Reader | None = None,  # None: everybody in the chat, in the language of chats as it is now
 ) -> DeliveryId:
-    """Queue a delivery behind everything on its way to the same address; to a dead target it fails at once.
-
-    It is stored in the language of chats, as it is now.
-    """
+    """Queue a delivery behind everything on its way to the same address; to a dead target it fails at once."""
     tx.lock_name(address)
-    delivery_id, language = new_delivery_id(), chat_language.name
+    to, delivery_id = Address.from_text(address), new_delivery_id()
+    if reader is None:
+        reader = Reader(chat_language.name, to.command_prefix, is_owner=False)
     sql = """INSERT INTO delivery (id, kind, session_no, turn_no, address, reply_to, content, created_at, state,
         platform, account, attachment_ids, buttons, message_seq, due_at, error, ended_at)
         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13, $14, $15, $16,
@@ -196,13 +196,13 @@ def enqueue(
         turn_no,
         address,
         reply_to,
-        make_storable(translate(content, language)),
+        make_storable(write_text(content, reader)),
         now,
     )
     more_values = (
-        *map(str, Address.from_text(address).account_key),
+        *map(str, to.account_key),
         json.dumps(list(attachment_ids)) if attachment_ids else None,
-        json.dumps([[translate(each.label, language), each.data] for each in buttons]) if buttons else None,
+        json.dumps([[write_text(each.label, reader), each.data] for each in buttons]) if buttons else None,
         message_seq,
     )
     if not tx.execute(sql, *values, "pending", None, None, *more_values):

@@ -34,7 +34,8 @@ from palaver.agent.base import (
 from palaver.config.budget_rules import FREE
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import AgentError, AgentRejected, AgentUnavailable, ContextOverflow
-from palaver.core.texts import say
+from palaver.core.texts import say, tell_owner
+from palaver.drivers.providers import MODEL_NOT_READY
 from palaver.drivers.single_model import SingleModelAgent, make_free_usage
 from palaver.sessions.turn import FailureCode, NoticeCode
 
@@ -314,4 +315,4 @@ def _load_model(path: Path, context_tokens: int) -> Server:
             "Could not load the model {path}. It is not a GGUF file, it is damaged, or there is not enough memory.",
             path=path,
         )
-        raise AgentRejected(text, file=str(path)) from error
+        raise AgentRejected(tell_owner(text, MODEL_NOT_READY), file=str(path)) from error

@@ -27,8 +27,9 @@ from pydantic_ai.exceptions import (
 
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable, ContextOverflow
-from palaver.core.texts import Text, say, say_count
+from palaver.core.texts import Text, say, say_count, tell_owner
 from palaver.drivers.providers import (
+    MODEL_NOT_READY,
     OLLAMA,
     ModelName,
     explain_api_key,
@@ -110,7 +111,8 @@ def _classify(error: BaseException, name: ModelName, provider: Provider) -> Fail
         text = say(
             "model.no_credit", "Your account at {provider} has no credit left. See its billing page.", provider=title
         )
-        return Failure(AgentRejected(text, code=FailureCode.NO_CREDIT), can_use_fallback=True)
+        error_text = tell_owner(text, MODEL_NOT_READY)
+        return Failure(AgentRejected(error_text, code=FailureCode.NO_CREDIT), can_use_fallback=True)
     rejection = _find_rejection(error, name, provider)
     if rejection is not None:
         return Failure(rejection)
@@ -168,6 +170,7 @@ def make_empty_answer_failure(name: ModelName, finish_reason: str | None) -> Fai
 def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -> AgentRejected | None:
     """Return an error if the provider rejects this request for good, so that a retry cannot help."""
     title = get_provider_title(name.provider)
+    others: str = MODEL_NOT_READY
     match error:
         case ModelAuthenticationError() if not provider.api_key:
             code, advice = FailureCode.KEY_MISSING, explain_api_key(name.provider)
@@ -190,6 +193,7 @@ def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -
                 model=model,
                 advice=_advise_on_models(name),
             )
+            others = say("model.choose_for_others", "This model isn't available. Choose another one with /model.")
         case httpx2.InvalidURL():
             return AgentRejected(explain_invalid_address(name.provider), code=FailureCode.ADDRESS_INVALID)
         case _ if _is_rejected(error):
@@ -197,9 +201,10 @@ def _find_rejection(error: BaseException, name: ModelName, provider: Provider) -
             text = say(
                 "model.request_rejected", "{provider} rejected the request: {reason}", provider=title, reason=reason
             )
+            return AgentRejected(text, code=code)
         case _:
             return None
-    return AgentRejected(text, code=code)
+    return AgentRejected(tell_owner(text, others), code=code)
 
 
 def _is_rejected(error: BaseException) -> bool:
@@ -229,7 +234,7 @@ def _describe_outage(error: BaseException, title: str, provider: str) -> tuple[F
         case ModelConnectionError(phase="connect"):
             text = say("model.cannot_connect", "Could not connect to {provider}.", provider=title)
             if provider == OLLAMA:
-                text += say("model.is_ollama_running", " Is Ollama running?")
+                text = tell_owner(text + say("model.is_ollama_running", " Is Ollama running?"), MODEL_NOT_READY)
             return FailureCode.CANNOT_CONNECT, text
         case ModelConnectionError():
             return FailureCode.CONNECTION_DROPPED, say(

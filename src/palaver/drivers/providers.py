@@ -22,7 +22,7 @@ from palaver.config.agent_rules import Provider
 from palaver.config.budget_rules import FREE, TokenPrice
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
-from palaver.core.texts import say
+from palaver.core.texts import say, tell_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -138,7 +138,7 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
             key=f"providers.{name.provider}.base_url",
             names=available,
         )
-        raise InvalidInput(text, provider=name.provider)
+        raise InvalidInput(tell_owner(text, MODEL_NOT_READY), provider=name.provider)
     if not (provider.api_key or provider.base_url):
         text = say(
             "drivers.key_required",
@@ -146,8 +146,12 @@ def check_reachable(name: ModelName, providers: Mapping[str, Provider]) -> Provi
             model=repr(str(name)),
             advice=explain_api_key(name.provider),
         )
-        raise InvalidInput(text, provider=name.provider)
+        raise InvalidInput(tell_owner(text, MODEL_NOT_READY), provider=name.provider)
     return provider
+
+
+# What people read who can't set up a model.
+MODEL_NOT_READY: Final = say("model.not_ready", "The model can't be used right now. That's not your fault.")
 
 
 def explain_api_key(provider: str) -> str:
@@ -166,13 +170,14 @@ def explain_api_key(provider: str) -> str:
 
 def explain_invalid_address(provider: str) -> str:
     """Return sentences about a provider whose address no client can use."""
-    return say(
+    text = say(
         "drivers.invalid_address",
         "The address of {provider} is not valid. Set {key} in the settings to a URL that begins with http:// or"
         " https://.",
         provider=get_provider_title(provider),
         key=f"providers.{provider}.base_url",
     )
+    return tell_owner(text, MODEL_NOT_READY)
 
 
 def is_loopback_url(url: str) -> bool:

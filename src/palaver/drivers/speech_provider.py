@@ -13,8 +13,10 @@ from palaver.agent.base import CallMeter, HeldCall, ModelCall
 from palaver.config.budget_rules import MIN_MAX_TOKENS
 from palaver.core.errors import AgentError, AgentRateLimited, AgentRejected, AgentUnavailable
 from palaver.core.text import make_storable
+from palaver.core.texts import tell_owner
 from palaver.drivers.model_clients import make_http_client
 from palaver.drivers.providers import (
+    MODEL_NOT_READY,
     ModelName,
     ModelPrices,
     explain_api_key,
@@ -165,7 +167,7 @@ class ProviderSpeech:
         facts: dict[str, Any] = {"model": str(self._name), "status": status, "detail": detail}
         if status in _REJECTED_KEY:
             text = f"{self._title} rejects the API key. {explain_api_key(self._name.provider)}"
-            return AgentRejected(text, code=FailureCode.KEY_REJECTED, **facts)
+            return AgentRejected(tell_owner(text, MODEL_NOT_READY), code=FailureCode.KEY_REJECTED, **facts)
         if status == _RATE_LIMITED:
             seconds = float(retry_after) if retry_after and retry_after.isdigit() and len(retry_after) < 7 else None
             text = f"Rate limit reached at {self._title}. Try again later."

@@ -14,8 +14,9 @@ from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write, write_key
 from palaver.core.errors import InvalidInput, InvalidMessage, NotAllowed, PalaverError, StoreError
 from palaver.core.fair_slots import FairSlots
+from palaver.core.source import ChatType
 from palaver.core.text import is_storable
-from palaver.core.texts import use_language
+from palaver.core.texts import say, use_language
 from palaver.delivery import accounts_table as platform_cursors
 from palaver.inbox import message_queue as group_chats
 from palaver.inbox.answer_brake import find_pause
@@ -24,13 +25,14 @@ from palaver.inbox.known_quotes import cut_known_quotes
 from palaver.inbox.message_queue import MessageQueue
 from palaver.inbox.receipts import (
     BotLimit,
+    build_reader,
     check_content,
     find_duplicate,
     get_text,
     get_written_text,
     record_receipt,
     record_receipt_once,
-    translate_receipt,
+    write_receipt,
 )
 from palaver.inbox.registry import REGISTRY
 from palaver.inbox.updates import Checkpoint, UpdateHandler
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from palaver.delivery.accounts_table import Fence
     from palaver.inbox.speech import Speech
     from palaver.media.attachments import Attachments
-    from palaver.people.model import Person
     from palaver.sessions.delivery import AccountKey
     from palaver.sessions.inbound import SettingsRequest
     from palaver.sessions.store import SessionStore
@@ -64,6 +65,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U", Inbound, ButtonPressed)
 
+_CANNOT_WRITE_HERE = say(
+    "chat.cannot_write",
+    "I can't write in this chat, so I haven't started. Add me to it, or write me a direct message.",
+)
 MAX_CONCURRENT_CHANGES = 64  # of conversations, by different people; each may wait for a lock
 
 log = logging.getLogger(__name__)
@@ -227,8 +232,10 @@ class Inbox:
             raise
         except PalaverError as error:
             facts = {**error.facts, "error": error.code}
-            receipt = replace(receipt, outcome=Outcome.REJECTED, reply=error.text, facts=facts)
-            receipt = self._translate(receipt, inbound)
+            refused = replace(receipt, outcome=Outcome.REJECTED, reply=error.text, facts=facts)
+            receipt = await self._store.engine.arun(
+                Read(lambda tx: self._write_receipt(refused, inbound, self._find_known_sender(tx, inbound)[1]))
+            )
         return replace(receipt, settings=None)
 
     async def _accept_press(self, press: ButtonPressed, checkpoint: Checkpoint) -> Receipt:
@@ -275,7 +282,8 @@ class Inbox:
     ) -> tuple[Receipt, TurnLease | None]:
         now = self._store.clock.now()
         inbound = self._merge_sender(tx, inbound)
-        speaker = access.identify_speaker(tx, inbound.source, self._settings.rules, to_micros(now))
+        rules = self._settings.rules
+        speaker = access.identify_speaker(tx, inbound.source, rules, to_micros(now), language=inbound.reported_language)
         person = speaker.person
         row = find_session(tx, inbound, person)  # before the receipt, which is not for people without access
         duplicate = find_duplicate(tx, inbound)
@@ -283,29 +291,35 @@ class Inbox:
             return duplicate, None
         may_run = False
         text = get_text(inbound)
-        refusal = access.count_message(tx, person, call, self._settings.rules, now) if speaker.can_speak else None
+        refusal = access.count_message(tx, person, call, rules, now) if speaker.can_speak else None
         if not speaker.can_speak:
-            receipt = pairing.receive_stranger(tx, inbound, call, self._store.config, now)
+            is_ignored = inbound.source.platform in rules.ignoring_platforms
+            receipt = pairing.receive_stranger(tx, inbound, call, self._store.config, now, is_ignored=is_ignored)
+            if receipt.outcome is Outcome.IGNORED:
+                return receipt, None
         elif refusal is not None:
             receipt = refusal
         elif len(text) > MAX_MESSAGE_CHARS:
             facts = {"error": "too_long", "limit": MAX_MESSAGE_CHARS}
             receipt = Receipt(outcome=Outcome.REJECTED, reply=describe_too_long(len(text)), facts=facts)
+        elif not inbound.can_be_answered and not (isinstance(call, CommandCall) and not call.action.runs_agent):
+            receipt = Receipt(outcome=Outcome.REJECTED, reply=_CANNOT_WRITE_HERE, facts={"error": "cannot_write_here"})
         elif isinstance(call, CommandCall) and person is not None:
-            receipt = use_fallback_reply(self._run_command(tx, inbound, call, person, row, now))
+            receipt = use_fallback_reply(self._run_command(tx, inbound, call, speaker, row, now))
         else:
             if isinstance(call, MessageCall) and person is not None:
                 self._commands.check_message_call(call, inbound, person)
             receipt, may_run = self._queue.store_message(tx, inbound, person, row, now)
-        recorded = record_receipt(tx, inbound, self._translate(receipt, inbound), to_micros(now))
+        recorded = record_receipt(tx, inbound, self._write_receipt(receipt, inbound, speaker, call), to_micros(now))
         if not may_run or claim is None or recorded.turn_id is None:
             return recorded, None
         return recorded, claim(tx, recorded.turn_id, to_micros(now))
 
     def _handle_read(self, tx: Transaction, inbound: Inbound, call: CommandCall) -> Receipt | None:
         """Run a command that only reads; None for accounts that are new or may not speak, and for texts too long."""
-        source, person = self._find_known_sender(tx, inbound)
-        if source is None or person is None or len(get_text(inbound)) > MAX_MESSAGE_CHARS:
+        source, speaker = self._find_known_sender(tx, inbound)
+        person = speaker.person if speaker else None
+        if source is None or speaker is None or person is None or len(get_text(inbound)) > MAX_MESSAGE_CHARS:
             return None
         inbound = replace(inbound, source=source)
         row = find_session(tx, inbound, person)
@@ -315,22 +329,26 @@ class Inbox:
         now = self._store.clock.now()
         refusal = access.check_message_rate(tx, person, self._settings.rules, now)
         if refusal is not None:
-            return self._translate(refusal, inbound)
+            return self._write_receipt(refusal, inbound, speaker, call)
         try:
-            return self._translate(self._run_command(tx, inbound, call, person, row, now), inbound)
+            receipt = self._run_command(tx, inbound, call, speaker, row, now)
+            return self._write_receipt(receipt, inbound, speaker, call)
         except CommandRejected as rejected:
             return self._build_rejection(tx, inbound, rejected.error)
 
     def _find_search_scope(self, tx: Transaction, inbound: Inbound) -> PendingScope:
         """Return the sessions that the sender of a search may see."""
-        _, person = self._find_known_sender(tx, inbound)
+        _, speaker = self._find_known_sender(tx, inbound)
+        person = speaker.person if speaker else None
         return PendingScope(() if person is None else people.list_audiences(tx, person.id))
 
-    def _find_known_sender(self, tx: Transaction, inbound: Inbound) -> tuple[SessionSource | None, Person | None]:
+    def _find_known_sender(
+        self, tx: Transaction, inbound: Inbound
+    ) -> tuple[SessionSource | None, access.Speaker | None]:
         """Return the source with the sender's main id, and the sender if they are known and may talk to the agent."""
         source = sender_merge.find_merged_source(tx, inbound.source)
         speaker = access.find_speaker(tx, source, self._settings.rules) if source else None
-        return source, speaker.person if speaker is not None and speaker.can_speak else None
+        return source, speaker if speaker is not None and speaker.can_speak else None
 
     def _build_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
         """Build the receipt of a command that could not be carried out."""
@@ -341,26 +359,38 @@ class Inbox:
             session_id = row.session.id if row else None
         facts = {**error.facts, "error": error.code}
         rejection = Receipt(outcome=Outcome.REJECTED, reply=error.text, session_id=session_id, facts=facts)
-        return self._translate(rejection, inbound)
+        return self._write_receipt(rejection, inbound, access.find_speaker(tx, inbound.source, self._settings.rules))
 
     def _run_command(
         self,
         tx: Transaction,
         inbound: Inbound,
         call: CommandCall,
-        person: Person,
+        speaker: access.Speaker,
         row: SessionRow | None,
         now: datetime,
     ) -> Receipt:
         """Run a command; the JSON of its reply is in the language of the person, too."""
-        with use_language(self._find_language(inbound)):
-            return self._commands.run(tx, inbound, call, person, row, now)
+        assert speaker.person is not None  # noqa: S101  (checked by the callers)
+        with use_language(build_reader(inbound, speaker, self._settings.rules).language):
+            return self._commands.run(tx, inbound, call, speaker.person, row, now)
 
-    def _translate(self, receipt: Receipt, inbound: Inbound) -> Receipt:
-        return translate_receipt(receipt, self._find_language(inbound))
+    def _write_receipt(
+        self, receipt: Receipt, inbound: Inbound, speaker: access.Speaker | None, call: Call = None
+    ) -> Receipt:
+        """Write the reply as the person reads it.
 
-    def _find_language(self, inbound: Inbound) -> str:
-        return inbound.language or self._settings.rules.language
+        In answer to an interaction, only its sender sees what was refused or only read. What has changed something is
+        told in the chat, where others may depend on it, if our account can write there.
+        """
+        is_read = receipt.export is None and receipt.settings is None
+        only_reads = is_read and isinstance(call, CommandCall) and call.action.reads
+        is_in_group = inbound.source.chat_type is not ChatType.DM  # in a direct chat, the outbox loses nothing
+        is_private = inbound.is_interaction and (
+            not inbound.can_be_answered or (is_in_group and (receipt.outcome is Outcome.REJECTED or only_reads))
+        )
+        reader = build_reader(inbound, speaker, self._settings.rules, is_private=is_private)
+        return write_receipt(replace(receipt, is_private=is_private), reader)
 
     def _record_rejection(self, tx: Transaction, inbound: Inbound, error: PalaverError) -> Receipt:
         inbound = self._merge_sender(tx, inbound)
@@ -369,8 +399,8 @@ class Inbox:
 
     def _find_pause(self, tx: Transaction, inbound: Inbound) -> Receipt | None:
         """Return the receipt of a message that is not answered because programs seem to answer each other."""
-        source, person = self._find_known_sender(tx, inbound)
-        if source is None or person is None or find_duplicate(tx, inbound) is not None:
+        source, speaker = self._find_known_sender(tx, inbound)
+        if source is None or speaker is None or speaker.person is None or find_duplicate(tx, inbound) is not None:
             return None
         now = self._store.clock.now()
         current = lanes.find_current_session(tx, lanes.resolve_key(tx, self._store.build_arrival(source, now)))
@@ -378,7 +408,9 @@ class Inbox:
 
     def _record_pause(self, tx: Transaction, inbound: Inbound, pause: Receipt) -> Receipt:
         inbound = self._merge_sender(tx, inbound)
-        return record_receipt_once(tx, inbound, self._translate(pause, inbound), to_micros(self._store.clock.now()))
+        speaker = access.find_speaker(tx, inbound.source, self._settings.rules)
+        written = self._write_receipt(pause, inbound, speaker)
+        return record_receipt_once(tx, inbound, written, to_micros(self._store.clock.now()))
 
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         inbound = self._merge_sender(tx, inbound)

@@ -21,11 +21,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from palaver.core.clock import format_time
 from palaver.core.errors import InvalidMessage, SessionNotFound
 from palaver.core.ids import SessionId
-from palaver.core.texts import translate
+from palaver.core.source import PLATFORMS_WITHOUT_DELIVERY, ChatType
+from palaver.core.texts import Reader, write_text
 from palaver.delivery import table as deliveries
 from palaver.delivery.notices import send_notice_to_address
 from palaver.people import table as people
+from palaver.people.model import Role
 from palaver.sessions import inbound_table as inbound_messages, table as sessions
+from palaver.sessions.delivery import Address
 from palaver.sessions.inbound import SECRET_FACT, Inbound, Outcome, Receipt
 from palaver.sessions.message import Message, check_message_parts, join_text_parts
 from palaver.sessions.message_edits import MessagePlace
@@ -33,13 +36,15 @@ from palaver.sessions.quoted_messages import CONTEXT_KEY, REPLIED_MESSAGE_KEY, b
 from palaver.sessions.speech import find_attachment_ids
 
 if TYPE_CHECKING:
+    from palaver.accounts.access import Speaker
     from palaver.agent.profiles import CurrentSettings
+    from palaver.config.agent_rules import TurnRules
     from palaver.core.engines.base import Transaction
     from palaver.core.source import SessionSource
     from palaver.sessions.delivery import AccountKey
 
 
-_STORED_FIELDS = ("session_id", "session_key", "turn_id", "seq", "reply")
+_STORED_FIELDS = ("session_id", "session_key", "turn_id", "seq", "reply", "is_private")
 ERROR_KEY: Final = "error"  # in a stored receipt: the code of why the message was refused
 _SENDER_KEY = "sender"  # in a stored receipt: the account that sent the message
 MAX_ANSWERS_PER_MINUTE: Final = 6  # to programs, for each account
@@ -51,18 +56,31 @@ def find_duplicate(tx: Transaction, inbound: Inbound) -> Receipt | None:
     stored = inbound_messages.find_receipt(tx, inbound)
     if stored is None or (inbound.can_be_repeated and stored["outcome"] == Outcome.REJECTED):
         return None  # earlier versions kept refusals everywhere
-    fields: dict[str, Any] = {name: stored.get(name) for name in _STORED_FIELDS}
+    fields: dict[str, Any] = {name: stored[name] for name in _STORED_FIELDS if name in stored}
     return Receipt(outcome=Outcome.DUPLICATE, facts={"first": stored["outcome"]}, **fields)
 
 
-def translate_receipt(receipt: Receipt, language: str) -> Receipt:
-    """Return a receipt whose texts are in the language of the person, before it is stored or sent."""
+def build_reader(inbound: Inbound, speaker: Speaker | None, rules: TurnRules, *, is_private: bool = False) -> Reader:
+    """Return who reads the reply to a message, and where; in a group everybody does, unless it is private."""
+    source = inbound.source
+    person = speaker.person if speaker else None
+    return Reader(
+        language=inbound.language or (speaker.language if speaker else inbound.reported_language) or rules.language,
+        command_prefix=Address.from_source(source).command_prefix,
+        is_owner=person is not None
+        and person.role is Role.OWNER
+        and (is_private or source.chat_type is ChatType.DM or source.platform in PLATFORMS_WITHOUT_DELIVERY),
+    )
+
+
+def write_receipt(receipt: Receipt, reader: Reader) -> Receipt:
+    """Return a receipt whose texts are as the person reads them, before it is stored or sent."""
     if receipt.reply is None:
         return receipt
     export = receipt.export
     if export is not None:
-        export = replace(export, fallback_reply=translate(export.fallback_reply, language))
-    return replace(receipt, reply=translate(receipt.reply, language), export=export)
+        export = replace(export, fallback_reply=write_text(export.fallback_reply, reader))
+    return replace(receipt, reply=write_text(receipt.reply, reader), export=export)
 
 
 def record_receipt_once(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int) -> Receipt:
@@ -83,7 +101,7 @@ def record_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int
     if answer_address is not None:
         address = str(answer_address)
         deliveries.mark_target_alive(tx, address)
-        if receipt.reply:
+        if receipt.reply and not receipt.is_private:
             send_notice_to_address(
                 tx,
                 address,
@@ -97,7 +115,7 @@ def record_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int
 
 
 def save_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int) -> None:
-    fields: dict[str, Any] = {name: value for name in _STORED_FIELDS if (value := getattr(receipt, name)) is not None}
+    fields = {name: value for name in _STORED_FIELDS if (value := getattr(receipt, name)) not in {None, False}}
     if receipt.facts and receipt.facts.get(SECRET_FACT):
         fields.pop("reply", None)
     if receipt.outcome is Outcome.REJECTED and receipt.facts and "error" in receipt.facts:

@@ -53,6 +53,7 @@ _GROUPS = (
         say("help.accounts", "You and your accounts"),
         (
             people_commands.WHOAMI,
+            people_commands.LANGUAGE,
             memory_commands.MEMORY,
             people_commands.LINK,
             people_commands.UNLINK,

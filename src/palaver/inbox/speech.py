@@ -19,7 +19,7 @@ from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction, Write
 from palaver.core.errors import AgentError, InvalidInput, LimitReached, PalaverError, SpeechUnavailable, StoreError
 from palaver.core.tasks import BackgroundTasks
-from palaver.core.texts import say
+from palaver.core.texts import Reader, say, write_text
 from palaver.drivers.speech import Speaker, Transcriber, choose_speaker, choose_transcriber
 from palaver.money import calls_table as call_records
 from palaver.people import table as people
@@ -44,6 +44,7 @@ MAX_BYTES_PER_SECOND: Final = 32_000  # of a recording: 16-bit WAV as speech eng
 WEB_PLATFORM: Final = "web"
 
 T = TypeVar("T")
+_AGENT = Reader(is_owner=False)  # which may repeat it to anybody
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +136,9 @@ class Speech:
             except TimeoutError:
                 reason = f"it took longer than {VOICE_NOTES_SECONDS:.0f} seconds"
             except PalaverError as error:
-                reason = "the server can't open it now" if isinstance(error, StoreError) else str(error).rstrip(".")
+                reason = write_text(error.text, _AGENT).rstrip(".")
+                if isinstance(error, StoreError):
+                    reason = "the server can't open it now"
             transcripts[recording.id] = Transcript(error=reason)
             log.warning("voice_note_not_transcribed", extra={"platform": platform, "error": reason})
         return transcripts

@@ -19,14 +19,15 @@ from palaver.core.ids import SessionId
 from palaver.core.text import strip_markdown
 from palaver.core.texts import say
 from palaver.delivery import accounts_table as platform_accounts, chat_moves, table as deliveries
-from palaver.delivery.notices import send_notice_to_address
+from palaver.delivery.notices import find_reader, send_notice_to_address
 from palaver.inbox.receipts import (
     ReceivedMessage,
+    build_reader,
     find_duplicate,
     find_received,
     find_sender,
     save_receipt,
-    translate_receipt,
+    write_receipt,
 )
 from palaver.jobs import table as jobs
 from palaver.jobs.commands import JOBS, confirm_job, reject_job
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from palaver.agent.profiles import CurrentSettings
     from palaver.commands.command import CommandCall
     from palaver.core.engines.base import Transaction
+    from palaver.core.ids import PersonId
     from palaver.delivery.accounts_table import Fence
     from palaver.people.model import Person
     from palaver.sessions.message_edits import MessagePlace
@@ -190,7 +192,7 @@ class UpdateHandler:
             return duplicate
         call, row = _find_call(tx, press, speaker.person)
         receipt = self._commands.run(tx, Inbound(source=press.source, content=""), call, speaker.person, row, now)
-        receipt = translate_receipt(receipt, self._settings.rules.language)
+        receipt = write_receipt(receipt, build_reader(record, speaker, self._settings.rules, is_private=True))
         if call.command in {JOBS.name, LINK.name}:
             line = (receipt.reply or "").partition("\n\n")[0]  # the details are in the question
             receipt = replace(receipt, reply=strip_markdown(line))
@@ -208,7 +210,8 @@ class UpdateHandler:
             return duplicate
         facts = {**error.facts, "error": error.code}
         rejection = Receipt(outcome=Outcome.REJECTED, reply=error.text, facts=facts)
-        receipt = translate_receipt(rejection, self._settings.rules.language)
+        speaker = access.find_speaker(tx, press.source, self._settings.rules)
+        receipt = write_receipt(rejection, build_reader(record, speaker, self._settings.rules, is_private=True))
         save_receipt(tx, record, receipt, to_micros(now))
         return receipt
 
@@ -231,7 +234,7 @@ class UpdateHandler:
         if not message_edits.edit_message(tx, place, text, actor, now):
             return _IGNORED
         if self._should_offer_rerun(tx, place, previous_edit):
-            _offer_rerun(tx, update, received, place, now)
+            _offer_rerun(tx, update, received, place, actor.person_id, now)
         return Receipt(outcome=Outcome.RECORDED, session_id=received.session_id)
 
     def _should_offer_rerun(self, tx: Transaction, place: MessagePlace, previous_edit: int | None) -> bool:
@@ -318,16 +321,23 @@ def _can_see(tx: Transaction, place: MessagePlace, person: Person) -> bool:
 
 
 def _offer_rerun(
-    tx: Transaction, update: MessageEdited, received: ReceivedMessage, place: MessagePlace, now: int
+    tx: Transaction,
+    update: MessageEdited,
+    received: ReceivedMessage,
+    place: MessagePlace,
+    person_id: PersonId | None,
+    now: int,
 ) -> None:
+    address = str(Address.from_source(update.source))
     send_notice_to_address(
         tx,
-        str(Address.from_source(update.source)),
+        address,
         _RERUN_OFFER,
         now,
         session_no=place.session_no,
         reply_to=update.message_id,
         buttons=(Button(say("edit.again", "Answer again"), f"rerun:{received.session_id}:{place.seq}"),),
+        reader=find_reader(tx, person_id, address),
     )
 
 

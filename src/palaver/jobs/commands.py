@@ -23,7 +23,7 @@ from palaver.commands.command import (
     read_action,
     write_action,
 )
-from palaver.commands.reply_text import describe_undo, escape_markdown, format_code
+from palaver.commands.reply_text import describe_undo, escape_markdown, format_code, quote_command
 from palaver.core.clock import check_timezone
 from palaver.core.operation import TransactionRunner
 from palaver.core.texts import join_texts, say
@@ -137,7 +137,7 @@ def add_job(context: CommandContext, *, schedule: str, prompt: str, name: str | 
     draft = JobDraft(name=name, prompt=prompt, schedule=schedule)
     details = open_jobs(context).add(context.principal, draft, context.source, session_id=session_id)
     text = say("jobs.added", "Added the job **{name}**.", name=_escape(details.job.name))
-    return _reply_with_job(text + describe_undo(f"/jobs remove {details.job.name}"), details)
+    return _reply_with_job(text + describe_undo(f"jobs remove {details.job.name}"), details)
 
 
 @write_action("jobs", uses_prices=True, runs_agent=True)
@@ -150,7 +150,7 @@ def edit_job(context: CommandContext, *, job: str, field: str, value: str, every
 @write_action("jobs")
 def pause_job(context: CommandContext, *, job: str, everything: bool = False) -> CommandReply:
     details = open_jobs(context).pause(context.principal, job, everything=everything)
-    command = format_code(f"/jobs resume {details.job.name}")
+    command = quote_command(f"jobs resume {details.job.name}")
     name = _escape(details.job.name)
     text = say("jobs.paused", "Paused **{name}**. Use {command} to continue.", name=name, command=command)
     return _reply_briefly(text, details)
@@ -272,7 +272,7 @@ def _reply_with_job(heading: str, details: JobDetails) -> CommandReply:
     state = say("jobs.state", "- **State**: {state}", state=_escape(descriptions.describe_state(job)))
     text = join_texts("", (heading, "\n\n", format_preview(details.preview), "\n", state))
     if details.proposed_change is not None:
-        confirm, reject = format_code(f"/jobs confirm {job.name}"), format_code(f"/jobs reject {job.name}")
+        confirm, reject = quote_command(f"jobs confirm {job.name}"), quote_command(f"jobs reject {job.name}")
         text += say(
             "jobs.change_proposed",
             "\n\nThe agent proposes this change. Use {confirm} or {reject}:\n\n{change}",

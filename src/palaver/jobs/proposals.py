@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.commands.reply_text import escape_markdown, format_code
+from palaver.commands.reply_text import escape_markdown, format_code, quote_command
 from palaver.core.texts import Text, change_text, join_texts, say
 from palaver.delivery import table as deliveries
 from palaver.jobs import table as jobs
@@ -75,7 +75,7 @@ def record_decision(tx: Transaction, job_row: JobRow, person_id: PersonId, now: 
 def format_question(proposal: JobProposal) -> str:
     job, preview = proposal.fields, proposal.preview
     name = escape_markdown(clean_chat_text(job.name), MAX_JOB_NAME_CHARS)
-    confirm, reject = (format_code(f"/jobs {verb} {clean_chat_text(job.name)}") for verb in ("confirm", "reject"))
+    confirm, reject = (quote_command(f"jobs {verb} {clean_chat_text(job.name)}") for verb in ("confirm", "reject"))
     times = [format_next_time(slot) for slot in preview.next_slots]
     repeat = "" if job.runs_left is None else f", {job.runs_left}×"
     prompt = escape_markdown(job.prompt, MAX_SHOWN_PROMPT_CHARS) + _describe_rest(job)
@@ -126,5 +126,5 @@ def _describe_rest(job: JobFields) -> str:
     """Say how to read a task that is too long for the question."""
     if len(job.prompt) <= MAX_SHOWN_PROMPT_CHARS:
         return ""
-    command = format_code(f"/jobs show {clean_chat_text(job.name)}")
+    command = quote_command(f"jobs show {clean_chat_text(job.name)}")
     return say("proposal.rest", " ({length} characters in all: {command})", length=len(job.prompt), command=command)

@@ -16,7 +16,7 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import CommandContext, check_private_chat, read_settings
-from palaver.commands.reply_text import escape_markdown
+from palaver.commands.reply_text import escape_markdown, quote_command
 from palaver.config.budget_rules import AMOUNT_EXAMPLES, BudgetKey, BudgetPeriod, BudgetScope, BudgetStatus, BudgetUnit
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import TransactionRunner
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
     from palaver.money.service import OwnBudgets
 
-_EXAMPLES = "`/budget set all month $50`, `/budget set Ada day 200k tokens`, `/budget clear Ada day`"
+_EXAMPLES = join_texts(
+    ", ", map(quote_command, ("budget set all month $50", "budget set Ada day 200k tokens", "budget clear Ada day"))
+)
 _WHO = say(
     "budget.who",
     "`all` (everybody together), `everyone` (each person), a person, `job` with a name, or `profile` with a name",

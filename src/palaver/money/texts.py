@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from palaver.agent.base import Notice
+from palaver.commands.reply_text import write_command
 from palaver.config.budget_rules import (
     AMOUNT_EXAMPLES,
     WARNING_PERCENT,
@@ -25,7 +26,7 @@ from palaver.core.clock import to_micros
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import BudgetExceeded, InvalidInput
 from palaver.core.source import ChatType
-from palaver.core.texts import Text, join_texts, say, say_count
+from palaver.core.texts import Text, join_texts, say, say_count, tell_owner
 from palaver.delivery.notices import notify_person
 from palaver.people import table as people
 from palaver.people.model import Role
@@ -199,15 +200,31 @@ def make_refusal(
             model=model,
             example=f'`prices: {{"{model}": {{input: 0.5, output: 1.5}}}}`',
         )
-        return BudgetExceeded(text, code=FailureCode.PRICE_UNKNOWN, **facts)
+        others = say(
+            "budget.price_unknown_for_others",
+            "{budget} can't be checked for this model. Choose another one with /model.",
+            budget=budget,
+        )
+        return BudgetExceeded(tell_owner(text, others), code=FailureCode.PRICE_UNKNOWN, **facts)
     if can_see_amounts:
         facts |= {"used": amounts.total, "limit": amounts.limit}
-    text = say(
-        "budget.refused",
-        "{reason} It resets {time}. An owner can raise it: `{command}`.",
-        reason=_explain_limit(amounts, budget, refusal.needed, can_see_amounts=can_see_amounts),
-        time=_format_reset(resets_at, now, timezone),
-        command=_format_command(refusal, subject_name, can_see_amounts=can_see_amounts),
+    reason = _explain_limit(amounts, budget, refusal.needed, can_see_amounts=can_see_amounts)
+    time = _format_reset(resets_at, now, timezone)
+    command = _format_command(refusal, subject_name, can_see_amounts=can_see_amounts)
+    text = tell_owner(
+        say(
+            "budget.refused",
+            "{reason} It resets {time}. An owner can raise it: `{command}`.",
+            reason=reason,
+            time=time,
+            command=command,
+        ),
+        say(
+            "budget.refused_for_others",
+            "{reason} It resets {time}. An owner can raise it.",
+            reason=reason,
+            time=time,
+        ),
     )
     return BudgetExceeded(text, code=FailureCode.BUDGET_EXCEEDED, **facts)
 
@@ -257,7 +274,7 @@ def _explain_limit(amounts: UnitAmounts, budget: str, needed: int, *, can_see_am
     )
 
 
-def _format_command(refusal: HoldRefused, subject_name: str, *, can_see_amounts: bool) -> str:
+def _format_command(refusal: HoldRefused, subject_name: str, *, can_see_amounts: bool) -> Text:
     """Return the command that would let the call pass."""
     is_person = parse_subject(subject_name) == (BudgetScope.PERSON, subject_name)  # without a word before the name
     who = {
@@ -267,7 +284,7 @@ def _format_command(refusal: HoldRefused, subject_name: str, *, can_see_amounts:
         BudgetScope.PROFILE: f"profile {subject_name}",
     }[refusal.key.scope]
     amount = _suggest_amount(refusal) if can_see_amounts else "…"
-    return f"/budget set {who} {refusal.key.period.value} {amount}"
+    return write_command(f"budget set {who} {refusal.key.period.value} {amount}")
 
 
 def _suggest_amount(refusal: HoldRefused) -> str:

@@ -75,6 +75,7 @@ class Person:
     role: Role
     created_at: datetime
     timezone: str | None = None  # an IANA name; None: the gateway's
+    language: str | None = None  # that they have chosen for chats; None: as the platform says
 
     @property
     def principal(self) -> Principal:
@@ -247,6 +248,7 @@ class Identity:
     platform: Platform
     account: str
     dm_source: SessionSource | None = None  # where they last wrote a direct message from
+    language: str | None = None  # of their app, as the platform says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,7 +442,7 @@ def describe_device(user_agent: str) -> str:
 DEFAULT_GUEST_COMMANDS: Final = frozenset(
     {
         *("new", "reset", "resume", "sessions", "search", "title", "undo", "redo", "restore", "retry", "stop"),
-        *("versions", "version", "status", "usage", "why", "link", "unlink", "whoami", "help"),
+        *("versions", "version", "status", "usage", "why", "link", "unlink", "whoami", "language", "help"),
     }
 )
 

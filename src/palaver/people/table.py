@@ -53,14 +53,21 @@ class PersonRow:
 
     person: Person
     audience_no: int
-    dm_source: str | None = None  # JSON: where the account that was looked up last wrote a direct message from
+    # Of the account that was looked up:
+    dm_source: str | None = None  # JSON: where it last wrote a direct message from
+    account_language: str | None = None  # as its platform says
+
+    @property
+    def language(self) -> str | None:
+        """The language of this person in the chats of that account; None: that of the gateway."""
+        return self.person.language or self.account_language
 
 
 _PERSON: Final = Columns(Person)
 _IDENTITY: Final = Columns(Identity, types=[SessionSource])
 PERSON_COLUMNS: Final = _PERSON.format_select("p")
-_SELECT = f"SELECT {PERSON_COLUMNS}, p.audience_no, NULL FROM person p"
-_SELECT_BY_ACCOUNT = f"""SELECT {PERSON_COLUMNS}, p.audience_no, i.dm_source FROM person p
+_SELECT = f"SELECT {PERSON_COLUMNS}, p.audience_no, NULL, NULL FROM person p"
+_SELECT_BY_ACCOUNT = f"""SELECT {PERSON_COLUMNS}, p.audience_no, i.dm_source, i.language FROM person p
     JOIN identity i ON i.person_id = p.id WHERE i.platform = $1 AND i.account = $2"""
 # The name of the person whose own audience it is, to be used with an alias `s` that has an audience_no.
 AUDIENCE_OWNER_NAME = """(SELECT COALESCE(now.name, p.name) FROM person p LEFT JOIN person now ON now.id = p.merged_into
@@ -127,6 +134,13 @@ def remember_dm_source(tx: Transaction, source: SessionSource, known: str | None
     account = find_account(source)
     if encoded != known and account is not None:
         tx.execute("UPDATE identity SET dm_source = $3 WHERE platform = $1 AND account = $2", *account, encoded)
+
+
+def remember_language(tx: Transaction, source: SessionSource, language: str | None, known: str | None) -> None:
+    """Store the language of the app of the person who writes, as the platform says, unless it is `known` already."""
+    account = find_account(source)
+    if language is not None and language != known and account is not None:
+        tx.execute("UPDATE identity SET language = $3 WHERE platform = $1 AND account = $2", *account, language)
 
 
 def change_account(tx: Transaction, platform: str, old_id: str, new_id: str) -> None:
@@ -220,6 +234,10 @@ def hold(tx: Transaction, person_id: PersonId) -> bool:
 
 def set_timezone(tx: Transaction, person_id: PersonId, timezone: str | None) -> None:
     tx.execute("UPDATE person SET timezone = $2 WHERE id = $1", person_id, timezone)
+
+
+def set_language(tx: Transaction, person_id: PersonId, language: str | None) -> None:
+    tx.execute("UPDATE person SET language = $2 WHERE id = $1", person_id, language)
 
 
 def create_audience(tx: Transaction, now: int) -> int:
@@ -342,7 +360,7 @@ PERSON_EXPORT: Final = ExportedTable(
     fields=(
         *make_fields("id! name!"),
         *make_fields("role!", choices=Role),
-        *make_fields("timezone"),
+        *make_fields("timezone language"),
         *make_fields("created_at!", FieldKind.TIME),
     ),
     references={"audience": "t.audience_no", "merged_into": "t.merged_into"},
@@ -354,6 +372,7 @@ IDENTITY_EXPORT: Final = ExportedTable(
     fields=(
         *make_fields("platform! account!"),
         *make_fields("dm_source", FieldKind.JSON),
+        *make_fields("language"),
         *make_fields("created_at!", FieldKind.TIME),
     ),
     order=("platform", "account"),

@@ -32,7 +32,7 @@ from palaver.core.errors import (
     SendUncertain,
     TargetUnreachable,
 )
-from palaver.core.source import Platform, SessionSource
+from palaver.core.source import COMMAND_PREFIXES, THREAD_COMMAND_PREFIXES, Platform, SessionSource
 
 if TYPE_CHECKING:
     from palaver.core.ids import DeliveryId, SessionId, TurnId
@@ -80,6 +80,11 @@ class Address:
     @property
     def account_key(self) -> AccountKey:
         return self.platform, self.account
+
+    @property
+    def command_prefix(self) -> str:
+        """How a command begins that people type there."""
+        return (THREAD_COMMAND_PREFIXES if self.thread_id else COMMAND_PREFIXES).get(self.platform, "/")
 
     @classmethod
     @lru_cache(MAX_CACHED_ADDRESSES)

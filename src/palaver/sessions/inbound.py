@@ -88,7 +88,8 @@ class Inbound:
     busy_policy: BusyPolicy | None = None  # for this message only; overrides every setting
     session_id: SessionId | None = None  # the session that the sender has open, instead of the lane's current one
     reply_to: ReplyTo = ReplyTo.SESSION  # applies only with `session_id`
-    language: str | None = None  # that the sender's client asks for; None: the language of the gateway
+    language: str | None = None  # that the sender's client asks for; None: that of the person
+    reported_language: str | None = None  # of the sender's app, as the platform says; None: it does not say
     signed_in: SignedInPerson | None = None  # of a request to the API: who sends it, and with which browser or token
     is_addressed: bool = True  # False: a message in a group to another person, which is only context for later ones
     replied_message: RepliedMessage | None = None
@@ -96,6 +97,8 @@ class Inbound:
     sent_at: datetime | None = None  # as the platform says
     files: Sequence[InboundFile] = ()
     transcripts: Mapping[str, Transcript] = field(default_factory=dict)  # of recordings among the files, by their id
+    is_interaction: bool = False  # the adapter can show the reply of the gateway to its sender alone
+    can_be_answered: bool = True  # False: the platform lets our account write nothing in this chat
     album_id: str | None = None  # messages with the same one are sent together, and answered together
     # Returns `content` without what it quotes of its own conversation: of these texts. None: it quotes nothing.
     cut_quotes: Callable[[Sequence[KnownText]], str] | None = field(default=None, compare=False, repr=False)
@@ -103,8 +106,8 @@ class Inbound:
 
     @property
     def answer_address(self) -> Address | None:
-        """The address of the gateway's replies; None if they are read in the conversation itself."""
-        return find_delivery_address(self.source)
+        """The address of the gateway's replies; None if they are read elsewhere, such as in the conversation itself."""
+        return find_delivery_address(self.source) if self.can_be_answered else None
 
     @property
     def can_be_repeated(self) -> bool:
@@ -164,6 +167,7 @@ class Receipt:
     seq: int | None = None  # the number of the message in the log
     turns_ahead: int = 0  # turns that run first in the same conversation
     reply: str | None = None  # from the gateway itself: the reply to a command, why it was rejected, a notice
+    is_private: bool = False  # the reply is not sent to the chat: the adapter shows it to the sender alone
     facts: dict[str, Any] | None = None  # the result of a command, for programs
     export: ExportRequest | None = None  # a file that the inbox still has to make and send with the reply
     settings: SettingsRequest | None = None  # a change that the inbox still has to make before the reply

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from palaver.core.source import Platform
 
 
+REASON_FOR_OTHERS_KEY = "reason_for_others"  # in the facts of a failure: what people read who are no owners
 JOB_RUN_KEY = "job_run"  # in the facts of a turn: the id of the run that it belongs to
 
 # Keys in the stored facts of a turn.

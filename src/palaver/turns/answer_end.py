@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import AgentError, InvalidInput, NothingToDo, PalaverError, StoreError
-from palaver.core.texts import say
-from palaver.sessions.turn import FailureCode, InterruptReason, TurnState
+from palaver.core.texts import Text, say, tell_owner
+from palaver.sessions.turn import REASON_FOR_OTHERS_KEY, FailureCode, InterruptReason, TurnState
 from palaver.sessions.usage import TurnUsage
 
 if TYPE_CHECKING:
@@ -41,7 +41,15 @@ def explain_error(error: BaseException, timeout: timedelta, *, timed_out: bool) 
 
 def explain_failure(error: PalaverError, fact_names: Iterable[str] = FAILURE_FACTS) -> AnswerEnded:
     facts = {name: error.facts[name] for name in fact_names if error.facts.get(name) is not None}
-    return AnswerEnded(state=TurnState.FAILED, error=error.text, facts={"code": error.code} | facts)
+    return AnswerEnded(
+        state=TurnState.FAILED, error=error.text, facts={"code": error.code} | facts | _describe_for_others(error.text)
+    )
+
+
+def _describe_for_others(text: str) -> dict[str, str]:
+    """Return as a fact what people read who are no owners, if the text has such a form."""
+    others = text.others if isinstance(text, Text) else None
+    return {} if others is None else {REASON_FOR_OTHERS_KEY: str(others)}
 
 
 def explain_interruption(reason: InterruptReason, timeout: timedelta | None = None) -> AnswerEnded:
@@ -55,5 +63,8 @@ def explain_mistake(error: BaseException) -> AnswerEnded:
     """Return the end of an answer whose driver raised what it should not. The caller logs it."""
     kind = type(error).__name__
     facts = {"code": FailureCode.INTERNAL_ERROR.value, "error": kind}
-    text = say("answer.internal_error", "Internal error in Palaver ({kind}). See its log for details.", kind=kind)
-    return AnswerEnded(state=TurnState.FAILED, error=text, facts=facts)
+    text = tell_owner(
+        say("answer.internal_error", "Internal error in Palaver ({kind}). See its log for details.", kind=kind),
+        say("answer.internal_error_for_others", "Something went wrong in Palaver. That's not your fault."),
+    )
+    return AnswerEnded(state=TurnState.FAILED, error=text, facts=facts | _describe_for_others(text))

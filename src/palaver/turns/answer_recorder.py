@@ -24,14 +24,15 @@ from palaver.agent.base import (
 from palaver.commands.reply_text import escape_markdown
 from palaver.core.ids import PersonId
 from palaver.core.source import Platform
-from palaver.core.texts import join_texts, say
+from palaver.core.texts import Text, join_texts, say
 from palaver.delivery import table as deliveries
-from palaver.delivery.notices import send_notice_to_address
+from palaver.delivery.notices import find_reader, send_notice_to_address, tell_owners
 from palaver.jobs.run_end import EndedTurn, finish_job_run
 from palaver.money import calls_table as call_records
 from palaver.money.calls_table import add_usage_by_model
 from palaver.money.meter import RunCalls
 from palaver.people import table as people
+from palaver.people.model import Role
 from palaver.push import table as push
 from palaver.sessions import (
     log_table as events,
@@ -45,7 +46,7 @@ from palaver.sessions.draft import START_POSITION, Draft, Piece, PieceKind, buil
 from palaver.sessions.events import EventKind
 from palaver.sessions.message import MAX_BYTES_PER_CHAR, MAX_MESSAGE_BYTES, Message
 from palaver.sessions.speech import find_attachment_ids
-from palaver.sessions.turn import JOB_RUN_KEY, InterruptReason, TurnKind, TurnState
+from palaver.sessions.turn import JOB_RUN_KEY, FailureCode, InterruptReason, TurnKind, TurnState
 from palaver.sessions.turns_table import get_quoted_seqs
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
     from palaver.core.clock import Clock
     from palaver.core.engines.base import Transaction
+    from palaver.core.texts import Reader
     from palaver.live.feed_events import LiveRun
     from palaver.sessions.gateway_config import GatewayConfig
     from palaver.sessions.turn_leases import TurnLease
@@ -119,6 +121,9 @@ def finish_turn(
         input_seq = messages[-1].extra.get("answers", lease.input_seq) if messages else lease.input_seq
         turn_facts = {"turn": lease.turn_id, "input_seq": input_seq}
         events.append_event(tx, lease.session_no, kind, now, person_id, **turn_facts, **facts)
+    has_texts = bool(end.error or notices or closing_notices)  # of ours: an answer alone needs no reader
+    reader = find_reader(tx, lease.person_id, lease.address) if lease.address and has_texts else None
+    told = _tell_owners(tx, config, lease, end, reader, now)
     if JOB_RUN_KEY in lease.facts:
         ended_turn = EndedTurn(
             run_id=str(lease.facts[JOB_RUN_KEY]),
@@ -133,13 +138,28 @@ def finish_turn(
         push.enqueue(tx, lease.session_no, lease.person_id, now + PUSH_DELAY_MICROS, now)  # type: ignore[arg-type]
     if lease.address is not None:
         stopper_name = _load_name(tx, stopper_id) if stopper_id not in {None, lease.person_id} else None
-        ending = format_ending(lease.kind, state, end.error, is_stopped=is_stopped, stopper_name=stopper_name)
+        ending = format_ending(lease.kind, state, end.error, is_stopped=is_stopped, stopper_name=stopper_name) + told
         for notice in notices:
-            _send_notice(tx, lease, lease.address, notice, now)
+            _send_notice(tx, lease, lease.address, notice, now, reader)
         may_be_steered = recorder is not None and recorder.may_be_steered
-        _enqueue_answer(tx, lease, lease.address, messages, ending, now, may_be_steered=may_be_steered)
+        _enqueue_answer(tx, lease, lease.address, messages, ending, now, reader, may_be_steered=may_be_steered)
         for notice in closing_notices:
-            _send_notice(tx, lease, lease.address, notice, now)
+            _send_notice(tx, lease, lease.address, notice, now, reader)
+
+
+def _tell_owners(
+    tx: Transaction, config: GatewayConfig, lease: TurnLease, end: AnswerEnded, reader: Reader | None, now: int
+) -> str:
+    """Tell owners of a failure that only they can do something about, unless one of them reads it anyway; say so."""
+    if not isinstance(end.error, Text) or end.error.others is None:
+        return ""
+    if end.facts.get("code") == FailureCode.BUDGET_EXCEEDED:  # it does what it is there for
+        return ""
+    is_owner = lease.person_role is Role.OWNER
+    if is_owner and (lease.address is None or (reader is not None and reader.is_owner)):
+        return ""
+    cause = f"{end.facts.get('code')} {end.facts.get('provider', '')}"
+    return say("answer.owner_told", " The owner was told.") if tell_owners(tx, config, end.error, cause, now) else ""
 
 
 def _take_usage(tx: Transaction, lease: TurnLease, recorder: AnswerRecorder | None) -> Sequence[TurnUsage]:
@@ -169,13 +189,14 @@ def _enqueue_answer(
     messages: Sequence[Message],
     ending: str,
     now: int,
+    reader: Reader | None,
     *,
     may_be_steered: bool,
 ) -> None:
     """Queue the answer and why it did not complete, if so; after /compress there is only the latter."""
     if lease.kind is TurnKind.COMPACT:
         if ending:
-            _send_notice(tx, lease, address, ending, now)
+            _send_notice(tx, lease, address, ending, now, reader)
         return
     parts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     parts += [ending] if ending else []
@@ -193,11 +214,12 @@ def _enqueue_answer(
             turn_no=lease.turn_no,
             reply_to=lease.reply_to,
             attachment_ids=attachment_ids,
+            reader=reader,
         )
 
 
-def _send_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int) -> None:
-    send_notice_to_address(tx, address, text, now, session_no=lease.session_no, reply_to=lease.reply_to)
+def _send_notice(tx: Transaction, lease: TurnLease, address: str, text: str, now: int, reader: Reader | None) -> None:
+    send_notice_to_address(tx, address, text, now, session_no=lease.session_no, reply_to=lease.reply_to, reader=reader)
 
 
 def _load_name(tx: Transaction, person_id: PersonId | None) -> str:

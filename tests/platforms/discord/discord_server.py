@@ -169,10 +169,12 @@ class DiscordServer:
             placed["member"] = make_member(user)
         self.dispatch("MESSAGE_REACTION_REMOVE" if is_removed else "MESSAGE_REACTION_ADD", placed)
 
-    def call_command(self, name: str, text: str | None = None, *, channel_id: str = ADA_DM_ID) -> Interaction:
+    def call_command(
+        self, name: str, text: str | None = None, *, channel_id: str = ADA_DM_ID, **more: Any
+    ) -> Interaction:
         options = [] if text is None else [{"type": 3, "name": "text", "value": text}]
         data: JSON = {"id": self.make_id(), "name": name, "type": 1}
-        return self._interact(2, data | ({"options": options} if options else {}), channel_id)
+        return self._interact(2, data | ({"options": options} if options else {}), channel_id, **more)
 
     def press(self, message_id: str, label: str, *, channel_id: str = ADA_DM_ID) -> Interaction:
         message = self.messages[channel_id][message_id]
@@ -425,6 +427,7 @@ class DiscordServer:
         if not request.body["flags"] & 64:
             raise Refused(INVALID_BODY)
         interaction.answers.append(request.body["content"])
+        interaction.has_placeholder = False  # the first answer takes its place
         return make_message(self.make_id(), interaction.fields["channel_id"], BOT, request.body["content"], flags=64)
 
     def _delete_original(self, request: ApiRequest) -> None:

@@ -9,18 +9,18 @@ import pytest
 
 from palaver.agent.base import TextDelta
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Write
+from palaver.core.engines.base import Read, Write
 from palaver.core.source import Platform, SessionSource
 from palaver.delivery import table as deliveries
 from palaver.delivery.model import AccountState
 from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
-from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
+from support.platform_gateway import GatewayStarter, list_deliveries, skip_retry_wait, wait_for_states
 
 from .conftest import DIRECT
 from .discord_api import BLOCKED, LATE_INTERACTION, LOSE_ANSWER, limit_rate
-from .discord_data import ADA, ADA_DM_ID, BEN, BEN_DM_ID, FORUM_ID, GENERAL_ID
+from .discord_data import ADA, ADA_DM_ID, BEN, BEN_DM_ID, FORUM_ID, GENERAL_ID, HIDDEN_ID
 from .discord_server import MENTION, DiscordServer
 
 if TYPE_CHECKING:
@@ -132,12 +132,54 @@ async def test_a_late_command_is_run_and_its_reply_goes_to_the_channel(
 ) -> None:
     await starter.start(server)
     server.fail("answerInteraction", LATE_INTERACTION)
-    server.call_command("whoami", channel_id=GENERAL_ID)
+    server.call_command("new", channel_id=GENERAL_ID)
     await wait_until(lambda: len(server.list_texts(GENERAL_ID)) == 1)
-    server.call_command("whoami", channel_id=GENERAL_ID)
+    server.call_command("new", channel_id=GENERAL_ID)
     await wait_until(lambda: len(server.list_texts(GENERAL_ID)) == 2)
     await wait_until(lambda: len(server.list_requests("deleteOriginal")) == 1)
     assert server.list_placeholders() == []
+
+
+async def test_a_command_in_a_channel_that_the_bot_does_not_see_is_answered_to_its_sender(
+    server: DiscordServer, starter: GatewayStarter
+) -> None:
+    agent = ScriptedAgent("never")
+    gateway, _ = await starter.start(server, agent=agent)
+    hidden = {"app_permissions": str(1 << 11)}  # it may write, but sees nothing
+    listed = server.call_command("help", channel_id=HIDDEN_ID, **hidden)
+    changed = server.call_command("new", channel_id=HIDDEN_ID, **hidden)
+    asked = server.call_command("queue", "What is a turbine?", channel_id=HIDDEN_ID, **hidden)
+    await wait_until(lambda: listed.answers and changed.answers and asked.answers)
+    await wait_until(lambda: server.list_placeholders() == [])
+    assert "`/retry`" in "".join(listed.answers)
+    assert "messages here" in changed.answers[0]
+    assert asked.answers[0].startswith("I can't write in this chat")
+    assert agent.requests == []
+    assert await list_deliveries(gateway) == []
+
+
+async def test_in_a_channel_only_the_sender_sees_a_command_that_changes_nothing(
+    server: DiscordServer, starter: GatewayStarter
+) -> None:
+    await starter.start(server)
+    status = server.call_command("status", channel_id=GENERAL_ID, locale="de")
+    changed = server.call_command("new", channel_id=GENERAL_ID)
+    await wait_until(lambda: status.answers and server.list_texts(GENERAL_ID))
+    await wait_until(lambda: server.list_placeholders() == [])
+    assert "Modell" in "".join(status.answers)  # in the language of their app
+    assert changed.answers == []
+
+
+async def test_a_strangers_command_in_a_channel_gets_a_hint_that_only_they_see(
+    server: DiscordServer, starter: GatewayStarter
+) -> None:
+    gateway, _ = await starter.start(server, open_platforms=frozenset())
+    command = server.call_command("sessions", channel_id=GENERAL_ID)
+    await wait_until(lambda: command.answers)
+    assert command.answers == ["You don't have access here yet. Write me a direct message to ask for it."]
+    await wait_until(lambda: server.list_placeholders() == [])
+    assert server.list_texts(GENERAL_ID) == []
+    assert await gateway.store.engine.arun(Read(lambda tx: tx.fetch_all("SELECT 1 FROM person"))) == []
 
 
 async def test_a_person_who_blocks_the_bot_stops_only_their_own_answers(

@@ -60,8 +60,8 @@ async def test_two_people_a_group_a_thread_an_edit_a_file_and_a_restart(
         question = await ada.say(private, "My first question")
         await ada.wait_for(private, is_answer_to("My first question", bot))
         await ada.edit(private, question, "My better question")
-        await ada.wait_for_text(private, "/retry")
-        await ada.say(private, "/retry")
+        await ada.wait_for_text(private, "!retry")
+        await ada.say(private, "!retry")  # as it is shown
         await ada.wait_for(private, is_answer_to("My better question", bot))
 
         await ben.wait_for(group, lambda event: event.get("state_key") == bot.user_id and is_join(event))

@@ -167,6 +167,22 @@ def test_who_is_addressed_in_a_group(content: dict[str, Any], is_addressed: bool
     assert read(event, members=2).is_addressed, "everything in a direct chat is for us"
 
 
+@pytest.mark.parametrize(
+    ("body", "content", "is_addressed"),
+    [
+        ("!retry", "/retry", True),  # as our texts name it: Element keeps what begins with a slash
+        ("!Title My trip", "/Title My trip", True),
+        ("/retry", "/retry", True),
+        ("!roll 2d6", "!roll 2d6", False),  # for another bot
+        ("! retry", "! retry", False),
+        ("!", "!", False),
+    ],
+)
+def test_a_command_is_written_with_an_exclamation_mark(body: str, content: str, is_addressed: bool) -> None:
+    message = read(text(body), members=3)
+    assert (message.content, message.is_addressed) == (content, is_addressed)
+
+
 def test_replies_and_threads() -> None:
     reply = read(text("Yes", **{"m.relates_to": {"m.in_reply_to": {"event_id": "$own"}}}))
     assert reply.replied_message == RepliedMessage("$own", "palaver", "I said this", is_own=True)

@@ -147,6 +147,11 @@ def test_in_a_group_mentions_and_replies_are_for_the_agent(fields: dict[str, Any
     assert source.user_id == ADA
 
 
+@pytest.mark.parametrize(("text", "is_addressed"), [("/retry", True), ("/shrug", False), ("retry", False)])
+def test_in_a_group_a_command_of_ours_is_for_the_agent(text: str, *, is_addressed: bool) -> None:
+    assert parse_data(text, groupInfo=make_group()).is_addressed is is_addressed
+
+
 @pytest.mark.parametrize(
     ("text", "mentions", "shown"),
     [

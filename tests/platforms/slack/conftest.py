@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     MakeAdapter = AdapterMaker[SlackAdapter]
 
-COMMANDS = ("new", "stop", "help")
+COMMANDS = ("new", "stop", "help", "status", "undo", "redo")
 ADDRESS = Address(Platform.SLACK, DM)
 make_outgoing = partial(render_message, ADDRESS)
 

@@ -71,7 +71,7 @@ __all__ = [
     "sign_request",
 ]
 _NUMBERS = frozenset({"limit", "length"})
-_SWITCHES = frozenset({"include_all_metadata", "exclude_archived", "inclusive", "full"})
+_SWITCHES = frozenset({"include_locale", "include_all_metadata", "exclude_archived", "inclusive", "full"})
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,7 @@ class SlackServer(SlackWorkspace):
         self.scopes = SCOPES
         self.is_revoked = False
         self.is_silent = False  # sockets stay open, but nothing answers
+        self.command_answers: list[list[str]] = []  # to each slash command: what only its sender sees
         self.unacknowledged: dict[str, JSON] = {}  # envelopes by their id
         self.sent_envelopes: list[JSON] = []
         self.http: SendHttp | None = None  # where events go instead of a socket
@@ -141,6 +142,7 @@ class SlackServer(SlackWorkspace):
         app.router.add_route("*", "/api/{method}", self._handle)
         app.router.add_get("/socket", self._open_socket)
         app.router.add_post("/upload/{id}", self._upload)
+        app.router.add_post("/commands/{id}", self._answer_command)
         app.router.add_get("/files/{id}", self._download)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -242,6 +244,7 @@ class SlackServer(SlackWorkspace):
         self._queue("interactive", payload)
 
     def send_command(self, command: str, text: str = "", *, user: str = ADA, channel: str = DM) -> None:
+        self.command_answers.append([])
         payload = {
             "command": command,
             "text": text,
@@ -251,7 +254,7 @@ class SlackServer(SlackWorkspace):
             "channel_name": "somewhere",
             "team_id": TEAM,
             "trigger_id": f"13345224609.738474920.{next(self._ids)}",
-            "response_url": f"{self.url}/commands/1",
+            "response_url": f"{self.url}/commands/{len(self.command_answers) - 1}",
         }
         self._queue("slash_commands", payload)
 
@@ -426,6 +429,22 @@ class SlackServer(SlackWorkspace):
         if len(self.contents[file_id]) != self.files[file_id]["size"]:
             self.problems.append(f"The file {file_id} has another size than was announced.")
         return web.Response(text=f"OK - {len(self.contents[file_id])}")
+
+    async def _answer_command(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+
+        fault = self._faults["response_url"].pop(0) if self._faults["response_url"] else None
+        if fault is not None:
+            return self._fail(request, fault)
+        answers, body = self.command_answers[int(request.match_info["id"])], await request.json()
+        fields = {name: each for name, each in body.items() if name not in {"response_type", "replace_original"}}
+        self.problems += list_request_problems("chat.postMessage", {"channel": CHANNEL, **fields})
+        if body["response_type"] != "ephemeral" or "Authorization" in request.headers:
+            self.problems.append("The answer to a command is seen by others, or has the token.")
+        if len(answers) == 5:
+            return web.Response(status=404, text="used_url")
+        answers.append(get_shown_text(body))
+        return web.Response(text="ok")
 
     async def _download(self, request: web.Request) -> web.Response:
         from aiohttp import web

@@ -17,6 +17,7 @@ SIGNING_SECRET = "0123456789abcdef0123456789abcdef"
 BOT_USER, BOT_ID, TEAM = "U0PALAVER", "B0PALAVER", "T0TEAM"
 ADA, BEN = "U0ADA", "U0BEN"
 DM, BEN_DM, CHANNEL = "D0ADA", "D0BEN", "C0ENGINES"
+OTHER_CHANNEL, OTHER_DM = "C0GARDEN", "D0ADABEN"  # the app is in neither, and can't see the second one
 SCOPES = (
     "chat:write,app_mentions:read,im:history,im:read,mpim:history,mpim:read,channels:history,channels:read,"
     "groups:history,groups:read,users:read,files:read,files:write,reactions:read,reactions:write,commands"
@@ -40,8 +41,10 @@ class SlackWorkspace:
         self.channels: dict[str, JSON] = {
             DM: {"id": DM, "is_im": True, "user": ADA},
             BEN_DM: {"id": BEN_DM, "is_im": True, "user": BEN},
-            CHANNEL: {"id": CHANNEL, "is_channel": True, "name": "engines"},
+            CHANNEL: {"id": CHANNEL, "is_channel": True, "name": "engines", "is_member": True},
+            OTHER_CHANNEL: {"id": OTHER_CHANNEL, "is_channel": True, "name": "garden", "is_member": False},
         }
+        self.locales: dict[str, str] = {}  # of users; others: en-US
         self.users: dict[str, str] = {ADA: "Ada", BEN: "Ben", BOT_USER: "Palaver"}
         self.has_socket_scope = True
         self.sends_echoes = sends_echoes  # our own messages come back as events
@@ -120,7 +123,9 @@ class SlackWorkspace:
             "conversations.replies": self._list_replies,
             "conversations.info": lambda asked: {"channel": self._find_channel(asked["channel"])},
             "users.info": self._find_user,
-            "users.conversations": lambda asked: _cut_page("channels", list(self.channels.values()), asked),
+            "users.conversations": lambda asked: _cut_page(
+                "channels", [each for each in self.channels.values() if each.get("is_member", True)], asked
+            ),
             "reactions.add": self._add_reaction,
             "reactions.remove": self._remove_reaction,
             "reactions.get": self._get_reactions,
@@ -147,7 +152,10 @@ class SlackWorkspace:
         if asked["user"] not in self.users:
             raise Refused("user_not_found")
         name = self.users[asked["user"]]
-        return {"user": {"id": asked["user"], "name": name.lower(), "profile": {"display_name": name}}}
+        user = {"id": asked["user"], "name": name.lower(), "profile": {"display_name": name}}
+        if asked.get("include_locale"):
+            user["locale"] = self.locales.get(asked["user"], "en-US")
+        return {"user": user}
 
     def _find_own(self, asked: JSON) -> JSON:
         self._find_channel(asked["channel"])
@@ -156,8 +164,13 @@ class SlackWorkspace:
             raise Refused("message_not_found")
         return message
 
+    def _find_joined(self, channel: str) -> JSON:
+        if not self._find_channel(channel).get("is_member", True):
+            raise Refused("not_in_channel")
+        return self.channels[channel]
+
     def _add_own(self, channel: str, fields: JSON) -> JSON:
-        self._find_channel(channel)
+        self._find_joined(channel)
         thread = fields.get("thread_ts")
         if thread is not None and (channel, thread) not in self.messages:
             raise Refused("thread_not_found")
@@ -216,7 +229,7 @@ class SlackWorkspace:
         return message
 
     def _post_ephemeral(self, asked: JSON) -> JSON:
-        self._find_channel(asked["channel"])
+        self._find_joined(asked["channel"])
         self.ephemeral.append(asked)
         return {"message_ts": self.make_ts()}
 

@@ -9,15 +9,16 @@ import pytest
 
 from palaver.agent.base import TextDelta
 from palaver.core.clock import to_micros
-from palaver.core.engines.base import Write
+from palaver.core.engines.base import Read, Write
 from palaver.core.source import Platform, SessionSource
 from palaver.delivery import table as deliveries
 from palaver.delivery.model import AccountState
 from palaver.media.attachments import Attachments
+from palaver.people import table as people
 from palaver.sessions.delivery import Address, DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
-from support.platform_gateway import GatewayStarter, wait_for_states
+from support.platform_gateway import GatewayStarter, list_deliveries, wait_for_states
 
 from .slack_server import (
     ADA,
@@ -31,11 +32,13 @@ from .slack_server import (
     SlackServer,
     get_shown_text,
 )
+from .slack_workspace import OTHER_CHANNEL, OTHER_DM
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
     from palaver.agent.base import AgentEvent, AgentRequest
+    from palaver.core.engines.base import Row, Transaction
 
 MENTION = f"<@{BOT_USER}>"
 
@@ -44,6 +47,10 @@ def list_thread(server: SlackServer, thread: str, channel: str = CHANNEL) -> lis
     """Return what the app has written in a thread."""
     own = server.list_own_messages(channel)
     return [get_shown_text(message) for message in own if message.get("thread_ts") == thread]
+
+
+def make_reader(table: str) -> Callable[[Transaction], list[Row]]:
+    return lambda tx: tx.fetch_all(f"SELECT 1 FROM {table}")
 
 
 async def test_a_direct_message_that_comes_twice_is_answered_once_and_marked_meanwhile(
@@ -176,7 +183,7 @@ async def test_a_channel_without_the_app_stops_only_its_own_answers(
 ) -> None:
     gateway, _ = await starter.start(server)
     server.fail("chat.postMessage", Fault(error="not_in_channel"))
-    server.send_command("/palaver", "hello", channel=CHANNEL)
+    server.say(f"{MENTION} hello", channel=CHANNEL)
     [failed] = await wait_for_states(gateway, DeliveryState.FAILED)
     assert "/invite" in str(failed.error)
     server.say("hello")
@@ -218,6 +225,103 @@ async def test_a_slash_command_is_answered_in_its_chat(server: SlackServer, star
     await wait_until(lambda: len(server.list_texts()) == 2)
     await wait_until(lambda: not server.unacknowledged)
     assert "new" in server.list_texts()[1].lower()
+
+
+@pytest.mark.parametrize("channel", [OTHER_CHANNEL, OTHER_DM])
+async def test_a_command_where_the_app_is_no_member_is_answered_to_its_sender(
+    server: SlackServer, starter: GatewayStarter, channel: str
+) -> None:
+    agent = ScriptedAgent("never")
+    gateway, _ = await starter.start(server, agent=agent)
+    server.send_command("/palaver", "help", channel=channel)
+    server.send_command("/palaver", "new Trip", channel=channel)
+    server.send_command("/palaver", "what is a turbine?", channel=channel)
+    await wait_until(lambda: all(server.command_answers))
+    [[listed], [changed], [refused]] = server.command_answers
+    assert "`/palaver retry" in listed
+    assert changed == "New conversation: **Trip**."
+    assert refused.startswith("I can't write in this chat")
+    assert agent.requests == []
+    assert await list_deliveries(gateway) == []  # nothing waits for a chat that can't be written to
+    person = await gateway.store.aio.get_or_create_person(SessionSource(Platform.SLACK, DM, user_id=ADA))
+    identities = await gateway.store.engine.arun(Read(lambda tx: people.list_identities(tx, person.id)))
+    assert [each.dm_source for each in identities] == [None]  # notices don't go to a chat of other people
+
+
+async def test_in_a_channel_only_the_sender_sees_a_command_that_changes_nothing(
+    server: SlackServer, starter: GatewayStarter
+) -> None:
+    await starter.start(server)
+    server.send_command("/palaver", "status", channel=CHANNEL)
+    server.send_command("/palaver", "undo many", channel=CHANNEL)
+    server.send_command("/palaver", "new", channel=CHANNEL)  # of which others in the channel must know
+    await wait_until(lambda: len(server.list_texts(CHANNEL)) == 1)
+    await wait_until(lambda: all(server.command_answers[:2]))
+    assert server.command_answers[1] == ["How many exchanges? Use a number from 1 to 1000, as in `/palaver undo 2`."]
+    assert server.command_answers[2] == []
+
+
+async def test_a_strangers_command_in_a_channel_gets_a_hint_that_only_they_see(
+    server: SlackServer, starter: GatewayStarter
+) -> None:
+    gateway, _ = await starter.start(server, open_platforms=frozenset())
+    for text in ("sessions", "hello"):
+        server.send_command("/palaver", text, channel=CHANNEL)
+    await wait_until(lambda: all(server.command_answers))
+    hint = "You don't have access here yet. Write me a direct message to ask for it."
+    assert server.command_answers == [[hint], [hint]]
+    assert server.list_texts(CHANNEL) == []
+    assert await gateway.store.engine.arun(Read(lambda tx: tx.fetch_all("SELECT 1 FROM person"))) == []
+    assert await gateway.store.engine.arun(Read(lambda tx: tx.fetch_all("SELECT 1 FROM pairing_request"))) == []
+
+
+async def test_ignored_strangers_get_nothing_and_leave_nothing(server: SlackServer, starter: GatewayStarter) -> None:
+    gateway, _ = await starter.start(server, open_platforms=frozenset(), ignoring_platforms=frozenset({Platform.SLACK}))
+    server.send_command("/palaver", "sessions", channel=CHANNEL)
+    server.say("let me in")
+    server.say("/link ABCD-EFGH")
+    await wait_until(lambda: not server.unacknowledged and len(server.sent_envelopes) == 3)
+    assert (server.command_answers, server.list_texts(), server.list_texts(CHANNEL)) == ([[]], [], [])
+    for table in ("person", "pairing_request", "inbound_message", "delivery", "session"):
+        rows = await gateway.store.engine.arun(Read(make_reader(table)))
+        assert rows == [], table
+
+
+async def test_an_answer_to_a_command_that_slack_does_not_take_does_no_harm(
+    server: SlackServer, starter: GatewayStarter
+) -> None:
+    await starter.start(server)
+    server.fail("response_url", LOSE_ANSWER, Fault(500))
+    for _ in range(3):
+        server.send_command("/palaver", "help", channel=OTHER_CHANNEL)
+    await wait_until(lambda: bool(server.command_answers[2]))
+    assert not server.unacknowledged
+
+
+async def test_hints_in_a_thread_work_as_they_are_shown(server: SlackServer, starter: GatewayStarter) -> None:
+    agent = ScriptedAgent("one")
+    await starter.start(server, agent=agent)
+    thread = server.say(f"{MENTION} hello", channel=CHANNEL)
+    await wait_until(lambda: list_thread(server, thread) == ["one"])
+    server.say("!undo", channel=CHANNEL, thread_ts=thread)
+    await wait_until(lambda: len(list_thread(server, thread)) == 2)
+    assert "Use !redo to bring it back" in list_thread(server, thread)[1]
+    server.say("!redo", channel=CHANNEL, thread_ts=thread)
+    await wait_until(lambda: len(list_thread(server, thread)) == 3)
+    assert "Redone" in list_thread(server, thread)[2]
+
+
+async def test_replies_are_in_the_language_that_a_person_uses_slack_in(
+    server: SlackServer, starter: GatewayStarter
+) -> None:
+    server.locales[ADA] = "de-AT"
+    await starter.start(server)
+    server.send_command("/palaver", "new")
+    await wait_until(lambda: len(server.list_texts()) == 1)
+    server.say("!new", channel=BEN_DM, user=BEN)
+    await wait_until(lambda: len(server.list_texts(BEN_DM)) == 1)
+    assert "Hier gibt es noch keine Nachrichten" in server.list_texts()[0]
+    assert "There are no messages here yet" in server.list_texts(BEN_DM)[0]
 
 
 @pytest.mark.usefixtures("instant_previews")

@@ -444,3 +444,10 @@ def test_service_messages_are_left_out(fields: dict[str, Any]) -> None:
 def test_kinds_of_updates_that_were_not_asked_for_are_left_out() -> None:
     assert "inline_query" not in ALLOWED_UPDATES
     assert parse(inline_query={"id": "1", "from": ADA, "query": "x", "offset": ""}) == []
+
+
+@pytest.mark.parametrize(("code", "language"), [("de", "de"), ("de-AT", "de"), ("en", "en"), ("pt-br", None)])
+def test_the_language_of_a_persons_app_is_reported(code: str, language: str | None) -> None:
+    sender = {"id": 7, "is_bot": False, "first_name": "Ada", "language_code": code}
+    fields: dict[str, Any] = {"from": sender}
+    assert parse_message(**fields).reported_language == language

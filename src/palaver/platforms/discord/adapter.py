@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_OPEN_INTERACTIONS: Final = 500  # whose tokens are kept; Discord forgets them after 15 minutes
+MAX_COMMAND_ANSWERS: Final = 5  # to one slash command
 LAST_ANSWERS_SECONDS: Final = 2.0  # for answers to people that are on their way when the connection ends
 
 
@@ -172,17 +173,27 @@ class DiscordAdapter(Adapter):
             self._interactions.popitem(last=False)[1].deferring.cancel()
 
     async def _answer_accepted(self, update: AnyUpdate, receipt: Receipt) -> None:
-        """Answer a press, and remove the placeholder of a command: its reply comes through the outbox."""
+        """Answer a press or a command with what its sender alone sees; other replies come through the outbox.
+
+        If the process dies before, a reply that only its sender would have seen is lost, and nothing else.
+        """
         if isinstance(update, ButtonPressed):
             self._answers.start(self.answer_press(update.press_id, receipt.reply))
         elif isinstance(update, Inbound) and (update.message_id or "").startswith(COMMAND_ID_PREFIX):
             interaction_id = (update.message_id or "").removeprefix(COMMAND_ID_PREFIX)
-            self._answers.start(self._remove_placeholder(interaction_id))
+            self._answers.start(self._answer_command(interaction_id, receipt.reply if receipt.is_private else None))
 
-    async def _remove_placeholder(self, interaction_id: str) -> None:
-        """Remove the sign that a command is worked on: its reply is a message of its own."""
+    async def _answer_command(self, interaction_id: str, text: str | None = None) -> None:
+        """Replace the sign that a command is worked on by a text; without one, the reply is a message of its own."""
         interaction = self._interactions.pop(interaction_id, None)
-        if interaction is not None and await interaction.deferring:
+        if interaction is None or not await interaction.deferring:
+            return
+        bodies = self.render(text)[:MAX_COMMAND_ANSWERS] if text else []
+        for body in bodies:  # the first one takes the place of the sign
+            await self._client.answer_interaction(
+                "POST", self._application_id, interaction.token, json=build_press_answer(body)
+            )
+        if not bodies:
             await self._client.answer_interaction(
                 "DELETE", self._application_id, interaction.token, "/messages/@original"
             )
@@ -198,7 +209,7 @@ class DiscordAdapter(Adapter):
         """Finish what people wait for; commands that were not accepted leave no placeholder behind."""
         for interaction_id, interaction in list(self._interactions.items()):
             if interaction.is_command:  # what belongs to a press is no placeholder, but the message with the button
-                self._answers.start(self._remove_placeholder(interaction_id))
+                self._answers.start(self._answer_command(interaction_id))
         await self._answers.end(LAST_ANSWERS_SECONDS)
 
     async def close(self) -> None:

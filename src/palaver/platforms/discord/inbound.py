@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import parse_locale
 from palaver.sessions.inbound import (
     ButtonPressed,
     Inbound,
@@ -38,6 +39,10 @@ COMMAND_ID_PREFIX: Final = "command:"  # of the id of a message that is a slash 
 COMMAND_INTERACTION: Final = 2
 BUTTON_INTERACTION: Final = 3
 _MESSAGE_TYPES: Final = frozenset({0, 19, 20, 23})  # texts, replies, answers of bots; the rest are notices of Discord
+_ADMINISTRATOR: Final = 1 << 3  # permissions
+_VIEW_CHANNEL: Final = 1 << 10
+_SEND_MESSAGES: Final = 1 << 11
+_SEND_IN_THREADS: Final = 1 << 38
 _VOICE_FLAG: Final = 1 << 13
 _FORWARD: Final = 1  # the type of a reference
 _SNOWFLAKE_EPOCH_MS: Final = 1_420_070_400_000
@@ -156,7 +161,14 @@ def parse_interaction(
     if interaction["type"] == COMMAND_INTERACTION:
         values = [str(option["value"]) for option in data.get("options", ()) if "value" in option]
         content = " ".join([f"/{data['name']}", *values])
-        return Inbound(source=source, content=content, message_id=f"{COMMAND_ID_PREFIX}{interaction['id']}")
+        return Inbound(
+            source=source,
+            content=content,
+            message_id=f"{COMMAND_ID_PREFIX}{interaction['id']}",
+            reported_language=parse_locale(interaction.get("locale")),
+            is_interaction=True,
+            can_be_answered=channel.guild_id is None or _can_write(interaction, channel),
+        )
     if interaction["type"] == BUTTON_INTERACTION:
         return ButtonPressed(
             source=source,
@@ -165,6 +177,13 @@ def parse_interaction(
             press_id=interaction["id"],
         )
     return None
+
+
+def _can_write(interaction: JSON, channel: Channel) -> bool:
+    """Return whether the bot sees the channel of an interaction, and may write there."""
+    granted = int(interaction.get("app_permissions") or _ADMINISTRATOR)  # Discord always says it
+    needed = _VIEW_CHANNEL | (_SEND_IN_THREADS if channel.is_thread else _SEND_MESSAGES)
+    return bool(granted & _ADMINISTRATOR) or granted & needed == needed
 
 
 # ---- content -------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.common.commands import names_command
 from palaver.platforms.common.inbound import describe_place
 from palaver.sessions.inbound import (
     AnyUpdate,
@@ -313,6 +314,11 @@ def _strip_mention(text: str, reader: Reader) -> str:
     return text
 
 
+def _read_command(text: str) -> str:
+    """Return a text with the slash of its command: Element keeps texts with a slash, so `!stop` is `/stop`."""
+    return f"/{text[1:]}" if text.startswith("!") and names_command(text) else text
+
+
 def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str, SeenEvent]) -> Inbound | None:
     content, relation, sender = read_object(event, "content"), _get_relation(event), str(event["sender"])
     message_type = "m.image" if event.get("type") == "m.sticker" else content.get("msgtype")
@@ -321,7 +327,7 @@ def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[s
     files = _read_files(content, reader) if message_type in FILE_TYPES else ()
     is_mentioned = _is_mentioned(content, relation, reader)
     text = _read_text_of(content, message_type, sender, room)
-    text = _strip_mention(text, reader) if is_mentioned else text
+    text = _read_command(_strip_mention(text, reader) if is_mentioned else text)
     if not text and not files:
         return None
     is_threaded = relation.get("rel_type") == "m.thread"
@@ -335,6 +341,7 @@ def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[s
         is_addressed=(
             room.chat_type is ChatType.DM
             or is_mentioned
+            or (text.startswith("/") and names_command(text))
             or (replied is not None and replied.is_own)
             or (thread_root is not None and thread_root.sender == reader.own_user_id)
         ),
@@ -426,7 +433,7 @@ def _read_edit(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str,
     text = _read_text_of(new_content, message_type, sender, room)
     if any(_is_mentioned(each, _get_relation(event), reader) for each in (new_content, content)):
         text = _strip_mention(text, reader)
-    return MessageEdited(source=build_source(room, sender), message_id=original_id, content=text)
+    return MessageEdited(source=build_source(room, sender), message_id=original_id, content=_read_command(text))
 
 
 def _read_redaction(

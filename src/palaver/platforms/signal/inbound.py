@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import SendRejected
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.common.commands import names_command
 from palaver.platforms.common.inbound import list_items
 from palaver.sessions.inbound import (
     AnyUpdate,
@@ -252,7 +253,9 @@ class EventParser:
         if sender.is_owner:
             return False  # the owner writes to the people in the group, and the agent writes in their name there
         is_mentioned = any(self.own.aci == each.get("uuid") for each in content.get("mentions") or ())
-        return is_mentioned or (replied is not None and replied.is_own)
+        text = content.get("message") or ""
+        is_command = text.startswith("/") and names_command(text)
+        return is_mentioned or is_command or (replied is not None and replied.is_own)
 
 
 def read_sender_name(event: JSON) -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.dataclass import dataclass
@@ -16,12 +16,14 @@ from palaver.core.errors import (
     SendRejected,
     SendUncertain,
 )
+from palaver.core.recent_entries import RecentEntries
 from palaver.core.source import Platform
-from palaver.core.tasks import run_together, wait_for_event
+from palaver.core.tasks import BackgroundTasks, run_together, wait_for_event
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage, WebhookRequest, WebhookResponse
 from palaver.gateway.intake import Intake, WebhookIntake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.failures import RequestError
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS
 from palaver.platforms.slack.catch_up import (
     Confirmations,
@@ -62,6 +64,9 @@ MAX_WEBHOOK_BYTES: Final = 1024 * 1024
 SOCKET_URL_SECONDS: Final = 15.0  # an address for a connection is used within this time, or not at all
 MAX_CATCH_UP_RETRY_SECONDS: Final = 600.0
 PRESS_ANSWER_SECONDS: Final = 5.0  # other updates wait for it
+MAX_COMMAND_ANSWERS: Final = 5  # to one slash command: Slack takes no more
+MAX_RESPONSE_URLS: Final = 500
+LAST_ANSWERS_SECONDS: Final = 2.0  # for answers that are on their way when the connection ends
 STATUS: Final = "is thinking…"
 NO_PUBLIC_ADDRESS: Final = say(
     "slack.no_public_address",
@@ -115,6 +120,10 @@ class SlackAdapter(Adapter):
         self._socket: SlackSocket | None = None
         self._socket_url: tuple[str, float] | None = None  # an address that was not used yet, and since when
         self._envelopes: dict[int, Envelope] = {}  # by the identity of the update that it became
+        # Where the answer to a slash command is sent that its sender alone sees, by the id of its message; Slack takes
+        # it for 30 minutes. If the process dies before, only such a reply is lost, and nothing that the command did.
+        self._response_urls: RecentEntries[str, str] = RecentEntries(MAX_RESPONSE_URLS)
+        self._answers = BackgroundTasks("palaver-slack-answer")
         self._cursor = ""  # the newest message that was accepted
         self._has_caught_up = asyncio.Event()
         self._receiving = asyncio.Lock()
@@ -184,6 +193,7 @@ class SlackAdapter(Adapter):
                     socket, self._socket = self._socket, None
                     if socket is not None:
                         await socket.close()
+                    await self._answers.end(LAST_ANSWERS_SECONDS)
 
     async def _open_socket(self, link: AccountLink) -> SlackSocket:
         kept, self._socket_url = self._socket_url, None
@@ -223,12 +233,22 @@ class SlackAdapter(Adapter):
         envelope = self._envelopes.pop(id(update), None)
         if envelope is not None:
             await envelope.acknowledge()
+        url = self._response_urls.get(update.message_id or "") if isinstance(update, Inbound) else None
+        if url is not None and receipt.is_private and receipt.reply:
+            self._answers.start(self._answer_command(url, receipt.reply))
         if isinstance(update, ButtonPressed):
             try:
                 async with asyncio.timeout(PRESS_ANSWER_SECONDS):
                     await self.answer_press(update.press_id, receipt.reply)
             except (DeliveryError, TimeoutError) as error:
                 log.info("slack_press_not_answered", extra={"reason": str(error)})
+
+    async def _answer_command(self, response_url: str, text: str) -> None:
+        try:
+            for body in self.render(text)[:MAX_COMMAND_ANSWERS]:
+                await self._client.answer_command(response_url, body)
+        except RequestError as error:
+            log.info("slack_command_not_answered", extra={"reason": str(error)})
 
     async def _catch_up(self, link: AccountLink, intake: Intake, cursor: str) -> None:
         """Read what was missed; if that fails, again later: receiving goes on, and only the cursor waits for it."""
@@ -263,12 +283,22 @@ class SlackAdapter(Adapter):
             if kind == "events_api":
                 return await self._read_event(link, payload)
             if kind == "slash_commands":
-                return parse_command(payload, await self._make_context({payload["channel_id"]}))
+                return await self._read_command(payload)
             if kind == "interactive":
                 return parse_press(payload, await self._make_context(set()))
         except UNREADABLE_ERRORS as error:
             log.warning("slack_event_unreadable", extra={"kind": kind, "reason": repr(error)})
         return None
+
+    async def _read_command(self, payload: JSON) -> AnyUpdate:
+        channel_id, user_id = payload["channel_id"], payload["user_id"]
+        is_member, context = await asyncio.gather(
+            self._directory.is_member(channel_id), self._make_context({channel_id, user_id})
+        )
+        update = parse_command(payload, context, is_member=is_member)
+        if (url := payload.get("response_url")) and update.message_id:
+            self._response_urls.remember(update.message_id, str(url))
+        return replace(update, reported_language=self._directory.find_language(user_id))
 
     async def _read_event(self, link: AccountLink, payload: JSON) -> AnyUpdate | None:
         event = payload.get("event") or {}
@@ -283,6 +313,8 @@ class SlackAdapter(Adapter):
             address = Address(Platform.SLACK, update.source.chat_id, update.source.thread_id, self.account)
             team_id = event.get("team") or payload.get("team_id") or self._app.team_id
             self._growing.remember_writer(address, update.source.user_id, team_id)
+        if isinstance(update, Inbound):
+            return replace(update, reported_language=self._directory.find_language(update.source.user_id))
         return update
 
     async def _make_context(self, ids: set[str]) -> ReadingContext:
@@ -317,6 +349,7 @@ class SlackAdapter(Adapter):
 
     async def close(self) -> None:
         await self._webhook_intake.close()
+        await self._answers.end(LAST_ANSWERS_SECONDS)
         await self._client.close()
 
     # ---- sending ---------------------------------------------------------------------------------------------

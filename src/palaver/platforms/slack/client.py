@@ -116,10 +116,20 @@ class SlackClient:
             ) from None
 
     async def find_user(self, user_id: str) -> JSON:
-        return _read(await self._connect("users_info", user=user_id), "user")
+        return _read(await self._connect("users_info", user=user_id, include_locale=True), "user")
 
     async def find_channel(self, channel_id: str) -> JSON:
         return _read(await self._connect("conversations_info", channel=channel_id), "channel")
+
+    async def is_member(self, channel_id: str) -> bool:
+        """Return whether the app is in a channel. Raises RequestError."""
+        try:
+            channel = _read(await self._request("conversations_info", channel=channel_id), "channel")
+        except ApiRefusal as error:
+            if error.code == "channel_not_found":
+                return False
+            raise
+        return bool(channel.get("is_im") or channel.get("is_mpim") or channel.get("is_member"))
 
     async def list_channels(self, max_pages: int) -> list[JSON]:
         """Return the channels and direct messages that the app is in."""
@@ -267,6 +277,24 @@ class SlackClient:
             blocks=build_blocks(text),
             thread_ts=address.thread_id,
         )
+
+    async def answer_command(self, response_url: str, text: str) -> None:
+        """Show a text to the person who called a slash command, also where the app is no member."""
+        if self._session is None or self._web is None:
+            raise SlackUnreachable("the connection is closed", may_have_arrived=False)
+        answer = {
+            "response_type": "ephemeral",
+            "replace_original": False,
+            "text": build_fallback_text(text),
+            "blocks": build_blocks(text),
+        }
+        try:
+            async with self._session.post(response_url, json=answer, proxy=self._web.proxy) as response:
+                if response.status != 200:
+                    raise SlackUnreachable(f"HTTP status {response.status}", may_have_arrived=False)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            # The address lets everybody answer who knows it: it is not shown.
+            raise SlackUnreachable(type(error).__name__, may_have_arrived=True) from None
 
     # ---- requests and their failures -------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import PlatformError
 from palaver.core.recent_entries import RecentEntries
-from palaver.core.texts import say_count
+from palaver.core.texts import parse_locale, say_count
 from palaver.platforms.common.failures import RequestError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Directory:
         self._client = client
         # By id: the name, and until when it is kept.
         self._known: RecentEntries[str, tuple[str, float]] = RecentEntries(MAX_NAMES)
+        self._languages: RecentEntries[str, str | None] = RecentEntries(MAX_NAMES)  # of people
 
     async def load(self, ids: Collection[str]) -> Names:
         """Return the names that are known, or can be found in time. A name that is missing is no error."""
@@ -61,6 +62,19 @@ class Directory:
         if unknown:
             await asyncio.gather(*map(self._look_up, unknown[:MAX_LOOKUPS]))
         return {each: self._known[each][0] for each in named if each in self._known and self._known[each][0]}
+
+    def find_language(self, user_id: str | None) -> str | None:
+        """Return the language in which a person uses Slack, if it was loaded with their name."""
+        return self._languages.get(user_id or "")
+
+    async def is_member(self, channel_id: str) -> bool:
+        """Return whether the app is in a channel now; True if Slack does not say in time."""
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                return await self._client.is_member(channel_id)
+        except (RequestError, TimeoutError, KeyError) as error:
+            log.info("slack_membership_not_found", extra={"channel": channel_id, "reason": str(error)})
+            return True
 
     async def _look_up(self, entry_id: str) -> None:
         name, kept_seconds = self._known.get(entry_id, ("", 0.0))[0], RETRY_SECONDS
@@ -76,6 +90,7 @@ class Directory:
         if entry_id.startswith(("C", "G")):
             return str((await self._client.find_channel(entry_id)).get("name") or "")
         user = await self._client.find_user(entry_id)
+        self._languages.remember(entry_id, parse_locale(user.get("locale")))
         profile = user.get("profile") or {}
         return str(profile.get("display_name") or profile.get("real_name") or user.get("name") or "")
 

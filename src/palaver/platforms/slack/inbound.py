@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -158,8 +159,11 @@ def _is_command(text: str, app: AppIdentity) -> bool:
 def _is_addressed(event: JSON, app: AppIdentity) -> bool:
     if _is_direct(event["channel"]):
         return True
+    text = event.get("text") or ""
     is_reply = event.get("parent_user_id") == app.user_id  # in a thread under a message of ours
-    return is_reply or mentions_user(event.get("text") or "", app.user_id)
+    # Slack has no slash commands in threads, so our texts there name `!stop`. Outside, it may be for another app.
+    is_command = bool(event.get("thread_ts")) and text.startswith("!") and _is_command(text[1:], app)
+    return is_reply or is_command or mentions_user(text, app.user_id)
 
 
 def _is_from_bot(event: JSON) -> bool:
@@ -245,18 +249,24 @@ def _parse_members(event: JSON, context: ReadingContext) -> AnyUpdate | None:
     return MembersChanged(source=_make_source(event, context), is_own_account=is_own, **{change: (name,)})
 
 
-def parse_command(command: JSON, context: ReadingContext) -> AnyUpdate | None:
-    """Return what a slash command means: `/palaver new`, or a command of ours that the app has under its own name."""
+def parse_command(command: JSON, context: ReadingContext, *, is_member: bool = True) -> Inbound:
+    """Return what a slash command means: `/palaver new`, or a command of ours that the app has under its own name.
+
+    People may call it where the app is no member: in a channel, or in their direct messages with each other.
+    """
     name, text = str(command["command"]).removeprefix("/"), str(command.get("text") or "").strip()
     if name.lower() in context.app.commands:
         content = f"/{name.lower()} {text}".rstrip()
     else:
         content = f"/{text}" if _is_command(text, context.app) else decode_text(text, context.names) or "/help"
     event = {"channel": command["channel_id"], "user": command["user_id"]}
+    source = _make_source(event, context, user_name=command.get("user_name"))
     return Inbound(
-        source=_make_source(event, context, user_name=command.get("user_name")),
+        source=source if is_member else replace(source, chat_type=ChatType.GROUP),
         content=content,
         message_id=f"command-{command['trigger_id']}",
+        is_interaction=True,
+        can_be_answered=is_member,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import parse_locale
 from palaver.platforms.common.inbound import describe_place, list_items
 from palaver.sessions.inbound import (
     AnyUpdate,
@@ -168,6 +169,7 @@ def _parse_message(message: JSON, bot: BotIdentity, open_file: OpenFile) -> list
             # People who write as a chat have a bot of Telegram's own as their sender.
             is_from_bot="sender_chat" not in message and bool(message.get("from", {}).get("is_bot")),
             sent_at=datetime.fromtimestamp(message["date"], UTC),
+            reported_language=parse_locale(message.get("from", {}).get("language_code")),
             files=files,
             album_id=message.get("media_group_id"),
         )

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.common.commands import names_command
 from palaver.platforms.common.inbound import MAX_LISTED_ITEMS, describe_place, list_items
 from palaver.sessions.inbound import (
     AnyUpdate,
@@ -188,7 +189,8 @@ def _parse_message(event: JSON, context: EventContext) -> Inbound:
 
 def _is_addressed(event: JSON, replied: RepliedMessage | None) -> bool:
     is_mentioned = not set(map(strip_device, event["mentions"])).isdisjoint(event["own"])
-    return not event["is_group"] or is_mentioned or (replied is not None and replied.is_own)
+    is_command = event["text"].startswith("/") and names_command(event["text"])
+    return not event["is_group"] or is_mentioned or is_command or (replied is not None and replied.is_own)
 
 
 def _remove_own_mention(text: str, event: JSON) -> str:

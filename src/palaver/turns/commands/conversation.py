@@ -30,7 +30,9 @@ from palaver.commands.reply_text import (
     format_code,
     format_session_name,
     format_title,
+    quote_command,
     quote_text,
+    write_command,
 )
 from palaver.core.errors import NothingToDo, SessionNotFound
 from palaver.core.texts import join_texts, say
@@ -98,7 +100,7 @@ def _stay_in_empty_session(context: CommandContext, row: SessionRow, title: str 
     session = _set_title(context, row, title)
     title = format_title(session.title or "")
     text = say("new.renamed", "This conversation was already new and is now called {title}.", title=title)
-    text += describe_undo(f"/title {row.session.title or _NO_TITLE}")
+    text += describe_undo(f"title {row.session.title or _NO_TITLE}")
     return CommandReply(text=text, session_id=session.id, data=build_session_data(session))
 
 
@@ -115,7 +117,7 @@ def _describe_previous(context: CommandContext, row: SessionRow, *, is_on_lane: 
         name = format_session_name(context.view.get(row.session.id))
     except SessionNotFound:
         return say("new.previous_saved", " The previous conversation is saved.") + describe_open_turns(context, row)
-    command = "/restore" if is_on_lane else format_code(f"/resume {row.session.id}")
+    command = write_command("restore") if is_on_lane else quote_command(f"resume {row.session.id}")
     text = say(
         "new.previous", " The previous one, {name}, is saved. Use {command} to go back.", name=name, command=command
     )
@@ -159,7 +161,7 @@ def set_title(context: CommandContext, *, title: str | None) -> CommandReply:
         )
     else:
         text = say("title.set", "Renamed to {title}.", title=format_title(session.title))
-    text += describe_undo(f"/title {previous or _NO_TITLE}")
+    text += describe_undo(f"title {previous or _NO_TITLE}")
     data = build_session_data(session) | {"previous_title": previous}
     return CommandReply(text=text, session_id=session.id, data=data)
 

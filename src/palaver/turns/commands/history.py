@@ -17,7 +17,7 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import CommandContext, build_arrival, describe_last_exchange, find_event
-from palaver.commands.reply_text import count_messages, format_code, format_session_name, quote_text
+from palaver.commands.reply_text import count_messages, format_session_name, quote_command, quote_text
 from palaver.core.clock import to_micros
 from palaver.core.errors import NothingToCompact, NothingToRestore, SessionNotFound
 from palaver.core.texts import say, say_count
@@ -121,7 +121,7 @@ def _enter_restored(context: CommandContext, entry: SessionEntry) -> CommandRepl
     text = say("restore.done", "Back in {name}.", name=format_session_name(row.session))
     left = context.session_row
     if left is not None and left.no != row.no and left.session.message_count:
-        command = format_code(f"/resume {left.session.id}")
+        command = quote_command(f"resume {left.session.id}")
         text += say(
             "restore.other", " The other conversation is saved. Use {command} to return to it.", command=command
         )

@@ -21,6 +21,7 @@ from palaver.commands.reply_text import (
     format_code,
     format_session_name,
     format_title,
+    quote_command,
     quote_text,
 )
 from palaver.core.errors import InvalidInput
@@ -151,7 +152,7 @@ def search_messages(context: CommandContext, *, typed: FilterText, query: str) -
 def _format_hit(context: CommandContext, hit: SearchHit) -> str:
     title = format_title(hit.title) if hit.title else UNTITLED
     is_here = context.session_row is not None and context.session_row.session.id == hit.session_id
-    place = _HERE if is_here else format_code(f"/resume {hit.session_id}")
+    place = _HERE if is_here else quote_command(f"resume {hit.session_id}")
     snippet = "- " + quote_text(hit.snippet.text, MAX_SNIPPET_CHARS)
     return snippet + " – " + join_texts(", ", (title, format_age(hit.at, context.now), place))
 

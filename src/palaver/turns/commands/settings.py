@@ -21,11 +21,11 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import CommandContext, read_settings
-from palaver.commands.reply_text import describe_undo, escape_markdown, format_code
+from palaver.commands.reply_text import describe_undo, escape_markdown, format_code, quote_command
 from palaver.config.agent_rules import NO_CHAT_CHOICES
 from palaver.config.setting_templates import format_path, to_plain
 from palaver.core.errors import InvalidInput
-from palaver.core.texts import join_texts, say
+from palaver.core.texts import join_texts, say, tell_owner
 from palaver.sessions import activity_table as session_activity, settings_table as session_settings
 from palaver.sessions.inbound import SettingsRequest
 from palaver.sessions.targets import format_source_target
@@ -101,7 +101,7 @@ def show_busy_policy(context: CommandContext) -> CommandReply:
     chosen = read_settings(context).busy_policy
     policy = chosen or context.rules.get_busy_policy(context.source)
     choices = [
-        say("busy.choice", "- {command}: they {effect}", command=format_code(f"/busy {name}"), effect=effect)
+        say("busy.choice", "- {command}: they {effect}", command=quote_command(f"busy {name}"), effect=effect)
         for name, effect in BUSY_POLICY_EFFECTS.items()
     ]
     text = _describe_busy_policy(policy, format_origin(chosen)) + say(
@@ -184,7 +184,7 @@ def _list_toolsets(context: CommandContext) -> tuple[str, ...]:
 
 def _describe_switch_undo(previous: Sequence[str], off: Sequence[str]) -> str:
     commands = [
-        format_code(f"/tools {word} {' '.join(changed)}")
+        quote_command(f"tools {word} {' '.join(changed)}")
         for word, changed in (("on", sorted({*off} - {*previous})), ("off", sorted({*previous} - {*off})))
         if changed
     ]
@@ -207,7 +207,10 @@ def list_profiles(context: CommandContext) -> CommandReply:
     data = {"profile": chosen, "profiles": list(known)}
     missing = _describe_missing(chosen, context.profile.profiles)
     if not known:
-        text = say("profile.none_configured", "No profiles are configured. Add them to the settings under `profiles`.")
+        text = tell_owner(
+            say("profile.none_configured", "No profiles are configured. Add them to the settings under `profiles`."),
+            say("profile.none_for_others", "There are no profiles."),
+        )
         return CommandReply(text=text + missing, data=data)
     text = say(
         "profile.list",
@@ -238,9 +241,12 @@ def list_personalities(context: CommandContext) -> CommandReply:
     data = {"personality": chosen, "personalities": list(known)}
     missing = _describe_missing(chosen, known)
     if not known:
-        text = say(
-            "personality.none_configured",
-            "No personalities are configured. Add them to the settings under `personalities`.",
+        text = tell_owner(
+            say(
+                "personality.none_configured",
+                "No personalities are configured. Add them to the settings under `personalities`.",
+            ),
+            say("personality.none_for_others", "There are no personalities."),
         )
         return CommandReply(text=text + missing, data=data)
     text = say(
@@ -375,7 +381,7 @@ def format_origin(chosen: object) -> str:
 
 
 def describe_setting_undo(command: str, previous: str | None, chosen: str | None) -> str:
-    return "" if previous == chosen else describe_undo(f"/{command} {previous or DEFAULT}")
+    return "" if previous == chosen else describe_undo(f"{command} {previous or DEFAULT}")
 
 
 def _change_setting(

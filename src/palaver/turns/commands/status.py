@@ -21,6 +21,7 @@ from palaver.commands.reply_text import (
     format_reset_policy,
     format_session_name,
     format_title,
+    quote_command,
     quote_text,
 )
 from palaver.config.agent_rules import PlatformRules, TurnRules, get_platform_rules
@@ -28,7 +29,7 @@ from palaver.core.engines.base import Read, Transaction, Work
 from palaver.core.errors import SessionNotFound
 from palaver.core.operation import AsyncRunner, Operations, operation
 from palaver.core.source import BUILT_IN_PLATFORMS, SessionSource
-from palaver.core.texts import Text, join_texts, say, say_count
+from palaver.core.texts import Text, join_texts, say, say_count, tell_owner
 from palaver.people import table as people
 from palaver.sessions import (
     activity_table as session_activity,
@@ -43,7 +44,7 @@ from palaver.sessions.delivery import DeliveryState
 from palaver.sessions.events import Event, EventKind
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, Session, StartReason
-from palaver.sessions.turn import InterruptReason
+from palaver.sessions.turn import REASON_FOR_OTHERS_KEY, InterruptReason
 from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus
 from palaver.turns.commands.settings import (
     BUSY_POLICY_EFFECTS,
@@ -283,7 +284,7 @@ def _describe_end(context: CommandContext, session: Session) -> str | None:
     elif session.is_expired:
         advice = say("end.restore", "Your next message starts a new conversation. Use /restore to continue this one.")
     else:
-        advice = say("end.resume", "Use {command} to continue it.", command=format_code(f"/resume {session.id}"))
+        advice = say("end.resume", "Use {command} to continue it.", command=quote_command(f"resume {session.id}"))
     return format_age(session.ended_at, context.now) + ", " + reason + ". " + advice
 
 
@@ -340,7 +341,7 @@ def _find_previous(context: CommandContext, row: SessionRow) -> Session | None:
 
 def _describe_previous(session: Session, previous: Session | None) -> Iterator[str]:
     if previous is not None:
-        facts = {"name": format_session_name(previous), "command": format_code(f"/resume {previous.id}")}
+        facts = {"name": format_session_name(previous), "command": quote_command(f"resume {previous.id}")}
         if session.start_reason is StartReason.FORK:
             yield say("why.copied", "It was copied from {name}. Use {command} to go back to it.", **facts)
         else:
@@ -384,6 +385,8 @@ def _describe_event(context: CommandContext, event: Event) -> str:
     if event.kind is EventKind.TURN_INTERRUPTED and reason in set(InterruptReason):
         reason = InterruptReason(reason).explain(event.facts.get("minutes"))
     text = format_age(event.at, context.now) + ": " + _RECENT_EVENTS[event.kind]
+    if isinstance(others := event.facts.get(REASON_FOR_OTHERS_KEY), str):
+        reason = tell_owner(reason, others)
     return text + " (" + escape_markdown(reason, MAX_REASON_CHARS) + ")" if reason else text
 
 

@@ -24,7 +24,15 @@ from palaver.commands.command import (
     write_action,
 )
 from palaver.commands.context import CommandContext, find_event
-from palaver.commands.reply_text import AGENT, YOU, count_messages, format_age, format_code, format_message, quote_text
+from palaver.commands.reply_text import (
+    AGENT,
+    YOU,
+    count_messages,
+    format_age,
+    format_message,
+    quote_command,
+    quote_text,
+)
 from palaver.core.errors import InvalidInput, NotAllowed, NothingToDo, NothingToUndo
 from palaver.core.texts import Text, join_texts, say, say_count
 from palaver.media import table as attachments
@@ -77,7 +85,7 @@ def retry_turn(context: CommandContext, *, seq: int | None = None) -> CommandRep
         "Asking again: {message}. The previous answer is hidden, not deleted: use {command} to go back to it, /stop to"
         " cancel.",
         message=quote_text(question.message.text),
-        command=format_code("/version previous"),
+        command=quote_command("version previous"),
     )
     return CommandReply(text=text, turn_id=turn_id, data={"seq": new_seq, **_build_info_data(info)})
 
