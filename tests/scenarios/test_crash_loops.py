@@ -57,7 +57,8 @@ def test_a_message_that_kills_the_process_is_parked_and_takes_no_other_with_it(
     state, error = turns.pop("poison")
     assert (state, error) == (
         "failed",
-        f"Palaver crashed {MAX_TURN_CRASHES} times while answering this message, so it will not try again.",
+        f"Palaver crashed {MAX_TURN_CRASHES} times while answering this message, so it stopped trying. Send /retry to"
+        " try it again.",
     )
     assert set(turns.values()) == {("done", None)}
     assert len(turns) == len(MEMBERS) - 1

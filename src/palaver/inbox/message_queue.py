@@ -33,7 +33,7 @@ from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.inbound import Inbound, Outcome, Receipt, ReplyTo, find_delivery_address
 from palaver.sessions.quoted_messages import MAX_CONTEXT_MESSAGES, choose_context
 from palaver.sessions.speech import add_attachments, format_bracketed_name
-from palaver.sessions.turn import ALBUM_ID_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
+from palaver.sessions.turn import ALBUM_ID_KEY, BACKLOG_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -125,13 +125,19 @@ class MessageQueue:
         """
         arrival = self.store.build_arrival(inbound.source, now)
         lane_key = row.session.key if row else lanes.resolve_key(tx, arrival)
-        open_turns = turns.load_open(tx, row.no) if row else turns.load_open_on_lane(tx, lane_key)
-        if open_turns.is_busy:
-            busy_since = from_micros(open_turns.turns[0].created_at)
+        limit = max(turns.MAX_LOADED_TURNS, self.settings.rules.max_queued + 1)
+        open_turns = turns.load_open(tx, row.no, limit) if row else turns.load_open_on_lane(tx, lane_key, limit)
+        if open_turns.oldest is not None:
+            busy_since = from_micros(open_turns.oldest.created_at)
             arrival.busy_since = lambda _session_id: busy_since
+        is_backlog = inbound.is_backlog(now)
+        if is_backlog:
+            arrival.said_at = inbound.sent_at
         address = self._find_answer_address(tx, inbound, row)
         busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns)
-        rejection = self._find_rejection(inbound, open_turns, busy_policy)
+        if is_backlog and inbound.busy_policy is None:
+            busy_policy = BusyPolicy.QUEUE  # or each message would end the answer to the one before it
+        rejection = None if is_backlog else self._find_rejection(inbound, open_turns, busy_policy)
         if rejection is not None:
             current = row or lanes.find_current_session(tx, lane_key)
             return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key), False
@@ -163,7 +169,7 @@ class MessageQueue:
             person_id=person_id,
             address=address,
             reply_to=None if replies_at_origin else inbound.message_id,
-            facts=_build_turn_facts(inbound, recorded.seq),
+            facts=_build_turn_facts(inbound, recorded.seq, is_backlog=is_backlog),
             is_steering=busy_policy is BusyPolicy.STEER and _can_steer(open_turns, person_id, address),
         )
         if row is not None and address is None and not row.session.shared and not request.is_steering:
@@ -175,7 +181,7 @@ class MessageQueue:
             session_key=recorded.session_key,
             turn_id=turn_id,
             seq=recorded.seq,
-            turns_ahead=0 if outcome is Outcome.MERGED else len(open_turns.turns),
+            turns_ahead=0 if outcome is Outcome.MERGED else open_turns.count,
             reply=self._explain_reset(tx, arrival, recorded, session_no),
         )
         return receipt, outcome is Outcome.ACCEPTED and not recorded.was_auto_reset
@@ -229,7 +235,9 @@ class MessageQueue:
         if policy is BusyPolicy.REJECT:
             return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts=_build_busy_facts("session_busy"))
         limit = self.settings.rules.max_queued
-        if open_turns.queued_count < limit:
+        since = inbound.receiving_since  # what was queued before that waits because of a restart or an outage
+        queued_count = open_turns.queued_count if since is None else open_turns.count_sent_since(to_micros(since))
+        if queued_count < limit:
             return None
         reply = say(
             "queue.full",
@@ -283,8 +291,8 @@ def _build_busy_facts(error: str, **facts: object) -> dict[str, Any]:
     return {"error": error, **facts, "retry_after": BUSY_RETRY_SECONDS}
 
 
-def _build_turn_facts(inbound: Inbound, seq: int) -> dict[str, Any] | None:
-    facts: dict[str, Any] = {}
+def _build_turn_facts(inbound: Inbound, seq: int, *, is_backlog: bool) -> dict[str, Any] | None:
+    facts: dict[str, Any] = {BACKLOG_KEY: True} if is_backlog else {}
     if inbound.reply_to is ReplyTo.ORIGIN:
         facts[QUOTED_SEQS_KEY] = [seq]
     if inbound.album_id is not None:

@@ -9,6 +9,7 @@ the chat and who did it.
 from __future__ import annotations
 
 from dataclasses import field
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from palaver.sessions.speech import Transcript
     from palaver.sessions.turn import BusyPolicy
 
+MAX_LIVE_AGE = timedelta(seconds=30)  # a platform that takes longer to hand over a message was not reachable
 SECRET_FACT = "is_secret"  # noqa: S105  (of a receipt whose reply contains a code: it is sent, but not kept with the receipt)
 
 
@@ -87,6 +89,8 @@ class Inbound:
     replied_message: RepliedMessage | None = None
     is_from_bot: bool = False  # of the platform: a program wrote it
     sent_at: datetime | None = None  # as the platform says
+    is_sent_at_reliable: bool = True  # the platform's own servers say it: no sender can choose it
+    receiving_since: datetime | None = None  # since when our account has been connected; None: it is no account
     files: Sequence[InboundFile] = ()
     transcripts: Mapping[str, Transcript] = field(default_factory=dict)  # of recordings among the files, by their id
     album_id: str | None = None  # messages with the same one are sent together, and answered together
@@ -95,6 +99,17 @@ class Inbound:
     def answer_address(self) -> Address | None:
         """The address of the gateway's replies; None if they are read in the conversation itself."""
         return find_delivery_address(self.source)
+
+    def is_backlog(self, now: datetime) -> bool:
+        """Return whether the platform hands the message over late: its sender could not know that nobody received it.
+
+        Messages that pile up while we can't receive are no flood, and each of them wants its answer.
+        """
+        if self.receiving_since is None or not self.is_sent_at_reliable:
+            return False
+        if self.sent_at is None or self.sent_at.tzinfo is None:
+            return False
+        return self.sent_at < self.receiving_since or now - self.sent_at > MAX_LIVE_AGE
 
     @property
     def can_be_repeated(self) -> bool:

@@ -296,6 +296,7 @@ def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[s
         ),
         replied_message=replied,
         sent_at=_read_time(event),
+        is_sent_at_reliable=_get_server(sender) == _get_server(reader.own_user_id),  # else another server says it
         files=files,
     )
 
@@ -414,6 +415,10 @@ def _read_member(event: JsonObject, room: Room, reader: Reader) -> MembersChange
         left=() if is_joined else names,
         is_own_account=user_id == reader.own_user_id,
     )
+
+
+def _get_server(user_id: str) -> str:
+    return user_id.partition(":")[2]
 
 
 def _read_time(event: JsonObject) -> datetime | None:
