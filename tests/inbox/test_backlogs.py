@@ -10,6 +10,7 @@ import pytest
 from palaver import GatewayConfig, ResetPolicy
 from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
+from palaver.inbox.message_queue import RECOVERY_TIME
 from palaver.people.model import Role
 from palaver.sessions import turn_leases
 from palaver.sessions.inbound import MAX_LIVE_AGE, Outcome
@@ -74,18 +75,28 @@ async def test_the_limits_hold_for_people_who_write_now(store: SessionStore, clo
     for number in range(30):
         await send(inbox, number, **make_late(clock))
     live = make_live(clock)
-    assert [await send(inbox, number, **live) for number in range(30, 33)] == [
+    assert {await send(inbox, number, **live) for number in range(30, 40)} == {Outcome.QUEUED}  # they wait for it, too
+    clock.advance(seconds=RECOVERY_TIME.total_seconds())
+    later = {"receiving_since": live["receiving_since"], "sent_at": clock.now()}
+    assert [await send(inbox, number, **later) for number in range(40, 43)] == [
         Outcome.QUEUED,  # what the outage has left does not count
         Outcome.QUEUED,
         Outcome.REJECTED,
     ]
-    clock.advance(seconds=1)
-    restarted = make_live(clock) | {"receiving_since": clock.now()}
-    assert [await send(inbox, number, **restarted) for number in range(33, 36)] == [
-        Outcome.QUEUED,  # nor does what waits because of a restart
+
+
+async def test_what_waits_because_of_a_restart_fills_no_queue(store: SessionStore, clock: FakeClock) -> None:
+    inbox = make_inbox(store, max_queued=2)
+    live = make_live(clock)
+    assert [await send(inbox, number, **live) for number in range(4)] == [
+        Outcome.ACCEPTED,
         Outcome.QUEUED,
         Outcome.REJECTED,
+        Outcome.REJECTED,
     ]
+    clock.advance(seconds=1)
+    restarted = {"receiving_since": clock.now(), "sent_at": clock.now()}
+    assert {await send(inbox, number, **restarted) for number in range(4, 9)} == {Outcome.QUEUED}
 
 
 @pytest.mark.parametrize(

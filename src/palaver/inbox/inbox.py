@@ -139,14 +139,13 @@ class Inbox:
 
     async def _accept_message(self, inbound: Inbound, checkpoint: Checkpoint) -> Receipt:
         is_for_agent = group_chats.is_addressed(inbound, self._settings.rules)
+        depends_on_thread = group_chats.depends_on_thread(inbound, self._settings.rules)
         if inbound.is_from_bot and not self._bot_limit.allows_answer(inbound.source):
             is_for_agent = False
+        elif depends_on_thread:
+            is_for_agent = await self._store.engine.arun(Read(lambda tx: self._is_follow_up(tx, inbound)))
         if not is_for_agent:
-            now = to_micros(self._store.clock.now())
-            return await self._write(
-                lambda tx: group_chats.record_message(tx, self._merge_sender(tx, inbound), self._settings.rules, now),
-                checkpoint,
-            )
+            return await self._write(lambda tx: self._record(tx, inbound), checkpoint)
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
         return await self._accept_call(inbound, REGISTRY.parse(get_written_text(inbound)), checkpoint)
@@ -243,6 +242,14 @@ class Inbox:
         """Return an update whose sender has their main id."""
         source = sender_merge.merge_source(tx, update.source, self._store.config, self._store.clock.now())
         return update if source is update.source else replace(update, source=source)
+
+    def _is_follow_up(self, tx: Transaction, inbound: Inbound) -> bool:
+        source = sender_merge.find_merged_source(tx, inbound.source) or inbound.source
+        return group_chats.is_follow_up(tx, inbound, self._store.build_arrival(source), self._settings.rules)
+
+    def _record(self, tx: Transaction, inbound: Inbound) -> Receipt:
+        inbound = self._merge_sender(tx, inbound)
+        return group_chats.record_message(tx, inbound, self._store.build_arrival(inbound.source), self._settings.rules)
 
     def _handle_write(
         self, tx: Transaction, inbound: Inbound, call: Call, claim: ClaimTurn | None

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
 MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
+RECOVERY_TIME = timedelta(minutes=10)  # after a connection, for which more may wait than otherwise
 BUSY_RETRY_SECONDS = 5  # when to send a message again that was refused because the agent is busy
 ALBUM_WINDOW = timedelta(seconds=1.5)  # the messages of an album follow each other within this time
 _BUSY = say(
@@ -66,7 +67,33 @@ def is_addressed(inbound: Inbound, rules: TurnRules) -> bool:
     return inbound.source.platform in rules.always_active_platforms
 
 
-def record_message(tx: Transaction, inbound: Inbound, rules: TurnRules, now: int) -> Receipt:
+def depends_on_thread(inbound: Inbound, rules: TurnRules) -> bool:
+    """Return whether only its thread can say if a message is for the agent: nothing in the message itself does."""
+    is_open = inbound.is_in_own_thread or not is_addressed(inbound, rules)
+    return is_open and inbound.may_follow_up and inbound.source.platform not in rules.always_active_platforms
+
+
+def is_follow_up(tx: Transaction, inbound: Inbound, arrival: lanes.Arrival, rules: TurnRules) -> bool:
+    """Return whether a message without a mention goes on with a thread that the agent answers in.
+
+    That ends when a person there addresses another one, and begins again when the agent is addressed. It never begins
+    for people without access, and where each person has a conversation of their own, it is theirs alone.
+    """
+    source = arrival.source
+    if group_messages.find_receipt(tx, inbound) is not None:
+        return True  # it was taken as one
+    if inbound.message_id is not None and group_messages.has_message(tx, source, inbound.message_id):
+        return False  # it was recorded for later
+    since = arrival.now_micros - group_messages.MAX_GROUP_MESSAGE_AGE // timedelta(microseconds=1)
+    last_seen = group_messages.find_last_seen_since(tx, lanes.resolve_key(tx, arrival), since)
+    if last_seen is None and inbound.is_in_own_thread:
+        last_seen = 0
+    if last_seen is None or group_messages.has_message_to_others(tx, source, last_seen):
+        return False
+    return access.can_speak(tx, source, rules)
+
+
+def record_message(tx: Transaction, inbound: Inbound, arrival: lanes.Arrival, rules: TurnRules) -> Receipt:
     """Keep a message that is not for the agent, in a chat that is known."""
     if not _is_known_chat(tx, inbound.source, rules):
         return Receipt(outcome=Outcome.IGNORED)
@@ -78,8 +105,11 @@ def record_message(tx: Transaction, inbound: Inbound, rules: TurnRules, now: int
         sender=find_sender(inbound.source),
         author=inbound.source.user_name or inbound.source.user_id or "",
         text=text,
+        is_to_others=bool(inbound.addresses_others) and not inbound.is_from_bot,
     )
-    is_new = group_messages.add(tx, inbound.source, new, now)
+    has_thread = inbound.source.thread_id is not None
+    last_seen = group_messages.get_last_seen(tx, lanes.resolve_key(tx, arrival)) if has_thread else 0
+    is_new = group_messages.add(tx, inbound.source, new, arrival.now_micros, last_seen)
     return Receipt(outcome=Outcome.RECORDED if is_new else Outcome.DUPLICATE)
 
 
@@ -137,7 +167,8 @@ class MessageQueue:
         busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns)
         if is_backlog and inbound.busy_policy is None:
             busy_policy = BusyPolicy.QUEUE  # or each message would end the answer to the one before it
-        rejection = None if is_backlog else self._find_rejection(inbound, open_turns, busy_policy)
+        waits_for_backlog = is_backlog or _waits_for_backlog(inbound, open_turns, now)
+        rejection = None if is_backlog else self._find_rejection(inbound, open_turns, busy_policy, waits_for_backlog)
         if rejection is not None:
             current = row or lanes.find_current_session(tx, lane_key)
             return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key), False
@@ -169,7 +200,7 @@ class MessageQueue:
             person_id=person_id,
             address=address,
             reply_to=None if replies_at_origin else inbound.message_id,
-            facts=_build_turn_facts(inbound, recorded.seq, is_backlog=is_backlog),
+            facts=_build_turn_facts(inbound, recorded.seq, is_backlog=waits_for_backlog),
             is_steering=busy_policy is BusyPolicy.STEER and _can_steer(open_turns, person_id, address),
         )
         if row is not None and address is None and not row.session.shared and not request.is_steering:
@@ -226,7 +257,9 @@ class MessageQueue:
         chosen = session_settings.load(tx, current.no).busy_policy if current else None
         return chosen or self.settings.rules.get_busy_policy(inbound.source)
 
-    def _find_rejection(self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy) -> Receipt | None:
+    def _find_rejection(
+        self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy, waits_for_backlog: bool
+    ) -> Receipt | None:
         """Return the receipt of a message that can't be accepted while the agent is busy; None if it can."""
         if not open_turns.is_busy:
             return None
@@ -235,9 +268,7 @@ class MessageQueue:
         if policy is BusyPolicy.REJECT:
             return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts=_build_busy_facts("session_busy"))
         limit = self.settings.rules.max_queued
-        since = inbound.receiving_since  # what was queued before that waits because of a restart or an outage
-        queued_count = open_turns.queued_count if since is None else open_turns.count_sent_since(to_micros(since))
-        if queued_count < limit:
+        if waits_for_backlog or open_turns.count_newest_live() < limit:
             return None
         reply = say(
             "queue.full",
@@ -284,6 +315,14 @@ class MessageQueue:
         if not policy.notify:
             return None
         return explain_automatic_start(tx, self.store.config, session_no, sessions.get_by_no(tx, session_no).session)
+
+
+def _waits_for_backlog(inbound: Inbound, open_turns: turns.OpenTurns, now: datetime) -> bool:
+    """Return whether a restart or an outage is why a message has to wait: what it has left there comes first."""
+    since, oldest = inbound.receiving_since, open_turns.oldest
+    if since is None or oldest is None or now - since > RECOVERY_TIME:
+        return False
+    return oldest.is_backlog or oldest.created_at < to_micros(since)
 
 
 def _build_busy_facts(error: str, **facts: object) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from palaver.core.dataclass import dataclass
 from palaver.core.source import (
     PLATFORMS_WITH_SENDER_IDS,
     PLATFORMS_WITHOUT_DELIVERY,
+    ChatType,
     SessionSource,
 )
 from palaver.sessions.delivery import Address
@@ -86,6 +87,8 @@ class Inbound:
     language: str | None = None  # that the sender's client asks for; None: the language of the gateway
     signed_in: SignedInPerson | None = None  # of a request to the API: who sends it, and with which browser or token
     is_addressed: bool = True  # False: a message in a group to another person, which is only context for later ones
+    addresses_others: bool | None = None  # it mentions or answers another person or program; None: not known
+    is_in_own_thread: bool = False  # it is addressed only by its thread, which is under a message of our account
     replied_message: RepliedMessage | None = None
     is_from_bot: bool = False  # of the platform: a program wrote it
     sent_at: datetime | None = None  # as the platform says
@@ -99,6 +102,12 @@ class Inbound:
     def answer_address(self) -> Address | None:
         """The address of the gateway's replies; None if they are read in the conversation itself."""
         return find_delivery_address(self.source)
+
+    @property
+    def may_follow_up(self) -> bool:
+        """Return whether it may go on with a thread that the agent answers in, without a mention of the agent."""
+        in_thread = self.source.thread_id is not None and self.source.chat_type is not ChatType.DM
+        return in_thread and self.addresses_others is False and not self.is_from_bot  # None: threads are unlike these
 
     def is_backlog(self, now: datetime) -> bool:
         """Return whether the platform hands the message over late: its sender could not know that nobody received it.

@@ -30,7 +30,7 @@ JOB_RUN_KEY = "job_run"  # in the facts of a turn: the id of the run that it bel
 QUOTED_SEQS_KEY = "quoted_seqs"
 MERGED_COUNT_KEY = "merged_count"  # how many messages it answers together
 ALBUM_ID_KEY = "album_id"  # of the album whose messages it answers
-BACKLOG_KEY = "is_backlog"  # its message was handed over late by the platform: it does not count against the limit
+BACKLOG_KEY = "is_backlog"  # its message came late, or waits behind one that did: it does not count against the limit
 
 MAX_SHARED_CRASHES = 2  # of its process while the agent answered it; then it runs alone: no other turn is to blame
 MAX_TURN_CRASHES = MAX_SHARED_CRASHES + 5  # a turn whose process died alone with it so often fails

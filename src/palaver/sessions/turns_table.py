@@ -54,6 +54,10 @@ class OpenTurn:
         return get_album_id(self.facts)
 
     @property
+    def is_queued(self) -> bool:
+        return self.state is TurnState.QUEUED
+
+    @property
     def is_backlog(self) -> bool:
         return bool(self.facts.get(BACKLOG_KEY))
 
@@ -83,15 +87,12 @@ class OpenTurns:
     @property
     def last_queued(self) -> OpenTurn | None:
         last = self.turns[-1] if self.turns else None
-        return last if last is not None and last.state is TurnState.QUEUED else None
+        return last if last is not None and last.is_queued else None
 
-    def count_sent_since(self, since: int) -> int:
-        """Count the newest queued turns for messages that a person has sent since, up to one from a backlog."""
-        sent = takewhile(
-            lambda turn: turn.state is TurnState.QUEUED and turn.created_at >= since and not turn.is_backlog,
-            reversed(self.turns),
-        )
-        return sum(1 for _ in sent)
+    def count_newest_live(self) -> int:
+        """Count the queued turns that have come since the last one of a backlog."""
+        queued = (turn for turn in reversed(self.turns) if turn.is_queued)
+        return sum(1 for _ in takewhile(lambda turn: not turn.is_backlog, queued))
 
     def is_last_of_album(self, album_id: str | None) -> bool:
         return album_id is not None and self.last_queued is not None and self.last_queued.album_id == album_id

@@ -251,12 +251,28 @@ def _strip_reply_fallback(body: str, relation: JsonObject) -> str:
     return "\n".join(lines[quoted:]).removeprefix("\n")
 
 
-def _is_mentioned(content: JsonObject, own_user_id: str) -> bool:
+def _list_mentioned(content: JsonObject) -> set[str]:
     if "m.mentions" in content:
         mentioned = read_object(content["m.mentions"]).get("user_ids")
-        return isinstance(mentioned, list) and own_user_id in mentioned
+        return {each for each in mentioned if isinstance(each, str)} if isinstance(mentioned, list) else set()
     links = _PERSON_LINK.finditer(read_text(content.get("formatted_body")) or "")
-    return any(unquote(link[1]) == own_user_id for link in links)
+    return {unquote(link[1]) for link in links}
+
+
+def _is_mentioned(content: JsonObject, own_user_id: str) -> bool:
+    return own_user_id in _list_mentioned(content)
+
+
+def _mentions_others(content: JsonObject, own_user_id: str) -> bool:
+    is_to_room = read_object(content, "m.mentions").get("room") is True
+    return is_to_room or bool(_list_mentioned(content) - {own_user_id})
+
+
+def _replies_to_others(replied: RepliedMessage | None, sender: str, seen: Mapping[str, SeenEvent]) -> bool:
+    if replied is None or replied.is_own:
+        return False
+    original = seen.get(replied.message_id)
+    return original is None or original.sender != sender
 
 
 def _strip_mention(text: str, reader: Reader) -> str:
@@ -284,16 +300,16 @@ def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[s
     thread_id = read_text(relation.get("event_id")) if is_threaded else None
     replied = _read_replied(relation, room, reader, seen)
     thread_root = seen.get(thread_id) if thread_id else None
+    is_in_own_thread = thread_root is not None and thread_root.sender == reader.own_user_id
+    is_addressed = room.chat_type is ChatType.DM or is_mentioned or (replied is not None and replied.is_own)
+    addresses_others = _mentions_others(content, reader.own_user_id) or _replies_to_others(replied, sender, seen)
     return Inbound(
         source=build_source(room, sender, thread_id),
         content=text,
         message_id=str(event["event_id"]),
-        is_addressed=(
-            room.chat_type is ChatType.DM
-            or is_mentioned
-            or (replied is not None and replied.is_own)
-            or (thread_root is not None and thread_root.sender == reader.own_user_id)
-        ),
+        is_addressed=is_addressed or (is_in_own_thread and not addresses_others),
+        is_in_own_thread=is_in_own_thread and not is_addressed,
+        addresses_others=addresses_others,
         replied_message=replied,
         sent_at=_read_time(event),
         is_sent_at_reliable=_get_server(sender) == _get_server(reader.own_user_id),  # else another server says it
