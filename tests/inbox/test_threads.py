@@ -89,6 +89,12 @@ async def test_only_people_address_others(thread: Thread) -> None:
     assert await thread.send("what was that?") is Outcome.QUEUED
 
 
+async def test_an_operator_may_ask_for_each_mention(store: SessionStore) -> None:
+    thread = Thread(make_inbox(store, open_platforms=OPEN, strict_mention_platforms=OPEN))
+    await thread.mention()
+    assert await thread.send("and tomorrow?") is Outcome.RECORDED
+
+
 async def test_a_channel_and_other_threads_need_a_mention(store: SessionStore) -> None:
     inbox = make_inbox(store, open_platforms=OPEN)
     channel, other = Thread(inbox, None), Thread(inbox, "2")

@@ -122,7 +122,11 @@ _CHOICES: Final = {  # by the last part of the key
     "roles": {"owner": "Owner", "member": "Member", "guest": "Guest"},
     "provider": {"searxng": "SearXNG", "brave": "Brave", "tavily": "Tavily"},
     "access": {"known": "People who were let in", "everyone": "Everyone"},
-    "group_activation": {"mention": "When it is mentioned", "always": "Always"},
+    "group_activation": {
+        "mention": "When it is mentioned, and in its threads",
+        "each_mention": "Only when it is mentioned",
+        "always": "Always",
+    },
     "imap_security": {"tls": "TLS", "starttls": "STARTTLS", "none": "None"},
     "smtp_security": {"tls": "TLS", "starttls": "STARTTLS", "none": "None"},
     "send_as": {"notice": "Notice", "text": "Text"},

@@ -69,8 +69,9 @@ def is_addressed(inbound: Inbound, rules: TurnRules) -> bool:
 
 def depends_on_thread(inbound: Inbound, rules: TurnRules) -> bool:
     """Return whether only its thread can say if a message is for the agent: nothing in the message itself does."""
-    is_open = inbound.is_in_own_thread or not is_addressed(inbound, rules)
-    return is_open and inbound.may_follow_up and inbound.source.platform not in rules.always_active_platforms
+    if inbound.source.platform in rules.always_active_platforms | rules.strict_mention_platforms:
+        return False
+    return inbound.may_follow_up and (inbound.is_in_own_thread or not inbound.is_addressed)
 
 
 def is_follow_up(tx: Transaction, inbound: Inbound, arrival: lanes.Arrival, rules: TurnRules) -> bool:
