@@ -14,6 +14,7 @@ from palaver.inbox.message_queue import RECOVERY_TIME
 from palaver.people.model import Role
 from palaver.sessions import turn_leases
 from palaver.sessions.inbound import MAX_LIVE_AGE, Outcome
+from palaver.sessions.policy import ResetMode
 from palaver.sessions.turn import BusyPolicy
 from support.inbox import answer, list_rows, make_dm, make_inbox, say
 
@@ -31,11 +32,11 @@ async def send(inbox: Inbox, number: int, user: str = "ada", **fields: Any) -> O
     return (await say(inbox, make_dm(user), f"message {number}", f"{user}-{number}", **fields)).outcome
 
 
-def make_late(clock: FakeClock) -> dict[str, datetime]:
+def make_late(clock: FakeClock) -> dict[str, Any]:
     return {"receiving_since": clock.now(), "sent_at": clock.now() - MINUTE}
 
 
-def make_live(clock: FakeClock) -> dict[str, datetime]:
+def make_live(clock: FakeClock) -> dict[str, Any]:
     return {"receiving_since": clock.now() - MINUTE, "sent_at": clock.now()}
 
 
@@ -148,7 +149,7 @@ async def test_a_long_backlog_of_one_person_holds_up_no_other(store: SessionStor
 async def test_a_message_that_was_written_in_time_does_not_start_over(
     open_store: Callable[..., SessionStore], clock: FakeClock
 ) -> None:
-    store = open_store(GatewayConfig(default_reset_policy=ResetPolicy(mode="idle", idle_minutes=60)))
+    store = open_store(GatewayConfig(default_reset_policy=ResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)))
     inbox = make_inbox(store)
     first = await say(inbox, make_dm(), "hello", "1")
     answer(store, first)

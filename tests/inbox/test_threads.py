@@ -12,9 +12,9 @@ from palaver.core.engines.base import Write
 from palaver.core.source import Platform
 from palaver.people import table as people
 from palaver.people.model import Role
-from palaver.sessions.inbound import Inbound, MessageDeleted, Outcome
+from palaver.sessions.inbound import MessageDeleted, Outcome
 from palaver.sessions.inbound_table import MAX_GROUP_MESSAGE_AGE, MAX_MESSAGES_PER_CHAT
-from support.inbox import list_rows, make_inbox
+from support.inbox import list_rows, make_inbox, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +41,8 @@ class Thread:
 
     async def send(self, text: str, user: str = "ada", **fields: Any) -> Outcome:
         self._count += 1
-        message = {"message_id": str(self._count), "is_addressed": False, "addresses_others": False} | fields
-        return (await self._inbox.accept(Inbound(source=self.make_source(user), content=text, **message))).outcome
+        defaults = {"message_id": str(self._count), "is_addressed": False, "addresses_others": False}
+        return (await say(self._inbox, self.make_source(user), text, **(defaults | fields))).outcome
 
     async def mention(self, text: str = "@Palaver hello", user: str = "ada", **fields: Any) -> Outcome:
         return await self.send(text, user, is_addressed=True, **fields)

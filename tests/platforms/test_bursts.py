@@ -17,7 +17,7 @@ from .killed_server import WORD, KilledServer, count_open_work, fetch_all, list_
 from .local_platform import GROUP, LocalPlatform, start_local_platforms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from palaver.core.engines.base import Row
@@ -53,7 +53,7 @@ ALL_PLATFORMS = (*SMALL_PLATFORMS, "discord", "matrix", "webhook", "whatsapp", "
     ],
 )
 async def test_each_message_of_a_burst_is_answered_once_although_the_server_is_killed(
-    launcher: WarmLauncher, tmp_path: Path, name: str, burst: Burst, record_property: pytest.RecordProperty
+    launcher: WarmLauncher, tmp_path: Path, name: str, burst: Burst, record_property: Callable[[str, object], None]
 ) -> None:
     chance = random.Random(burst.seed)
     home = tmp_path / "home"
@@ -112,7 +112,7 @@ async def list_fates(
     """Return what became of each message, by its number, with what the server has stored about it."""
     seen = {chat: [set(WORD.findall(answer)) for answer in await local.list_answers(chat)] for chat in local.chats}
     turns = await asyncio.to_thread(load_turns, store)
-    fates = {}
+    fates: dict[int, tuple[str, object]] = {}
     for number, (_, chat) in enumerate(chats):
         word = make_word(local, number)
         answers = sum(word in words for words in seen[chat])

@@ -101,15 +101,15 @@ def record_message(tx: Transaction, inbound: Inbound, arrival: lanes.Arrival, ru
     text = add_lines(get_text(inbound), [f"[file {format_bracketed_name(file.name)}]" for file in inbound.files])
     if not isinstance(text, str) or not text.strip():
         return Receipt(outcome=Outcome.IGNORED)
+    in_thread = inbound.source.thread_id is not None and inbound.addresses_others is not None
     new = group_messages.NewGroupMessage(
         message_id=inbound.message_id,
         sender=find_sender(inbound.source),
         author=inbound.source.user_name or inbound.source.user_id or "",
         text=text,
-        is_to_others=bool(inbound.addresses_others) and not inbound.is_from_bot,
+        is_to_others=in_thread and bool(inbound.addresses_others) and not inbound.is_from_bot,
     )
-    has_thread = inbound.source.thread_id is not None
-    last_seen = group_messages.get_last_seen(tx, lanes.resolve_key(tx, arrival)) if has_thread else 0
+    last_seen = group_messages.get_last_seen(tx, lanes.resolve_key(tx, arrival)) if in_thread else 0
     is_new = group_messages.add(tx, inbound.source, new, arrival.now_micros, last_seen)
     return Receipt(outcome=Outcome.RECORDED if is_new else Outcome.DUPLICATE)
 

@@ -110,7 +110,7 @@ class Inbound:
         return in_thread and self.addresses_others is False and not self.is_from_bot  # None: threads are unlike these
 
     def is_backlog(self, now: datetime) -> bool:
-        """Return whether the platform hands the message over late: its sender could not know that nobody received it.
+        """Return whether the platform hands the message over late, after an outage or a restart.
 
         Messages that pile up while we can't receive are no flood, and each of them wants its answer.
         """

@@ -129,7 +129,7 @@ def test_a_reply_addresses_the_author_of_what_it_replies_to(
     directory: ChannelDirectory, author: dict[str, Any], *, addresses_others: bool
 ) -> None:
     replied = make_message("70", GENERAL_ID, author, "earlier")
-    fields = {"type": 19, "message_reference": make_reference("70"), "referenced_message": replied}
+    fields: dict[str, Any] = {"type": 19, "message_reference": make_reference("70"), "referenced_message": replied}
     assert read(directory, "hello", **fields).addresses_others is addresses_others
 
 
