@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from palaver.push.notifier import PushNotifier
     from palaver.sessions.context import Redactor
     from palaver.sessions.gateway_config import GatewayConfig
+    from palaver.sessions.inbound import SettingsRequest
     from palaver.settings.editor import SettingsEditor
     from palaver.settings.live_settings import LiveSettings
     from palaver.settings.overview import PlatformCatalog
@@ -114,6 +115,7 @@ def make_live_settings(gateway: Gateway, base: Settings, loaded: LoadedSettings 
     import asyncio
 
     from palaver.settings.agent_check import choose_available_agent
+    from palaver.settings.editor import SettingsEdit
     from palaver.settings.live_settings import LiveSettings
 
     editor = make_editor(gateway.store, base)
@@ -136,7 +138,13 @@ def make_live_settings(gateway: Gateway, base: Settings, loaded: LoadedSettings 
         if gateway.is_server:
             gateway.replace_accounts(accounts)
 
-    return LiveSettings(editor, loaded or editor.reader.load(), apply)
+    live_settings = LiveSettings(editor, loaded or editor.reader.load(), apply)
+
+    async def change(request: SettingsRequest) -> None:
+        await live_settings.change(request.principal, SettingsEdit(values=request.values, unset=request.unset))
+
+    gateway.inbox.change_settings = change
+    return live_settings
 
 
 def _explain(loaded: LoadedSettings) -> str:

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
 COMMAND_NAMES = [command.name for command in COMMANDS]
 EXPECTED_NAMES = (
     "new reset resume sessions title retry undo redo restore why branch compress usage status stop queue steer model"
-    " profile personality workspace tools busy search export platforms whoami memory link unlink pair handoff sethome"
-    " jobs budget help versions version"
+    " profile personality workspace tools sethere busy search export platforms whoami memory link unlink pair handoff"
+    " sethome jobs budget help versions version"
 )
 PAGE = (Path(__file__).parents[2] / "docs/reference/commands.md").read_text(encoding="utf-8")
 SECTIONS = {
@@ -192,7 +192,7 @@ def _parse_with_text(name: str) -> CommandCall:
 READING = {
     *("resume", "title", "model", "profile", "personality", "workspace", "busy", "tools", "queue"),  # without arguments
     *("sessions", "search", "why", "usage", "status", "export", "help", "whoami", "memory", "pair", "platforms"),
-    *("jobs", "budget", "versions"),
+    *("jobs", "budget", "versions", "sethere"),
 }
 
 

@@ -361,7 +361,8 @@ def test_redaction_hides_a_name_that_is_a_phone_number(name: str) -> None:
 
 @pytest.mark.parametrize("name", [PHONE, "+49 170 1234567"])
 def test_redaction_hides_the_name_of_a_home_channel_that_is_its_number(name: str) -> None:
-    config = GatewayConfig(home_channels={Platform.WHATSAPP: HomeChannel(Platform.WHATSAPP, PHONE, name)})
+    home = HomeChannel(Platform.WHATSAPP, PHONE, name)
+    config = GatewayConfig(connected_platforms=(Platform.WHATSAPP,), home_channels={Platform.WHATSAPP: home})
     assert "170" not in prompt(DM, config, redact_pii=True, redactor=REDACTOR)
     assert "170" in prompt(DM, config)
 
@@ -494,3 +495,18 @@ def test_the_agent_is_told_the_workspace_as_data() -> None:
     prompt = build_session_context_prompt(context)
     assert 'about: "C:\\\\work \\"x\\" Rules"\n' in prompt
     assert "Workspace" not in build_session_context_prompt(SessionContext(source=SessionSource.local_cli()))
+
+
+@pytest.mark.parametrize("connected", [["telegram", "signal"], [Platform.SIGNAL, "Telegram"]])
+def test_connected_platforms_may_be_names(connected: list[str]) -> None:
+    homes = {each: HomeChannel(each, "1", "Home") for each in (Platform.SIGNAL, Platform.SLACK)}
+    context = build_session_context(DM, GatewayConfig(home_channels=homes), connected=connected)
+    assert context.connected_platforms == (Platform.SIGNAL, Platform.TELEGRAM)
+    assert [home.platform for home in context.home_channels] == [Platform.SIGNAL]
+    assert "Signal" in build_session_context_prompt(context)
+
+
+def test_home_channels_of_platforms_that_are_not_connected_are_left_out() -> None:
+    homes = {each: HomeChannel(each, "1", "Home") for each in (Platform.SIGNAL, Platform.SLACK)}
+    config = GatewayConfig(connected_platforms=(Platform.SLACK,), home_channels=homes)
+    assert [home.platform for home in build_session_context(DM, config).home_channels] == [Platform.SLACK]

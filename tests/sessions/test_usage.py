@@ -82,3 +82,11 @@ def test_a_call_that_does_not_report_its_prompt_keeps_the_size_of_the_context() 
     second = TurnUsage(input_tokens=950, last_prompt_tokens=950)
     cut_off = TurnUsage(input_tokens=1200)
     assert first.add(second).add(cut_off).last_prompt_tokens == 950
+
+
+def test_the_address_of_a_provider_is_kept_without_credentials() -> None:
+    usage = TurnUsage(base_url="https://ada:secret@models.example:8443/v1?key=secret#secret")
+    assert usage.base_url == "https://models.example:8443/v1"
+    assert TurnUsage.from_dict(usage.to_dict()) == usage
+    with pytest.raises(InvalidInput, match="base_url"):
+        TurnUsage(base_url="https://[broken")

@@ -113,6 +113,7 @@ TABLE = {
     **dict.fromkeys(["/jobs run a", "/jobs resume a", "/jobs add every day at 9: tea", "/jobs confirm a"], "chat"),
     **dict.fromkeys(["/stop", "/stop all", "/queue hello", "/steer hello"], "write chat"),
     **dict.fromkeys(["/pair", "/pair ABCD-EFGH", "/pair ABCD-EFGH member", "/pair group", "/sethome"], "admin"),
+    **dict.fromkeys(["/sethere", "/sethere profile work"], "admin"),
     **dict.fromkeys(["/budget set everyone day $1", "/budget clear everyone day"], "admin"),
     **dict.fromkeys(["/help", "/help undo", "/nonsense"], "read write chat admin"),
     **dict.fromkeys(["/link", "/link ABCD-EFGH", "/unlink", "/unlink telegram", "/pair ABCD-EFGH me"], ""),

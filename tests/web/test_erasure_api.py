@@ -32,7 +32,7 @@ async def test_an_owner_erases_a_person_who_is_signed_out_at_once(web: WebServer
     assert erased.json()["counts"]["conversations"] == 1
     assert erased.json()["ended_at"] is not None
     assert (await ada.get("/api/me")).status_code == 401
-    assert (await owner.get(f"/api/sessions/{session}?everything=true")).status_code == 404
+    assert (await owner.get(f"/api/sessions/{session}?all=true")).status_code == 404
     assert (await bob.get(f"/api/sessions/{theirs}")).status_code == 200
     assert (await owner.get(f"/api/people/{person['id']}/erasure")).status_code == 404
 

@@ -230,7 +230,8 @@ async def test_every_route_needs_a_sign_in_unless_listed_as_public(
     ["/api/sessions", "/api/search", "/api/usage", "/api/sessions/{session_id}", "/api/jobs", "/api/jobs/{job_id}"],
 )
 async def test_only_an_owner_can_view_everyones(two: TwoPeople, path: str) -> None:
-    path, params = fill_path(path, two.ids), {"all": "true", "query": SECRET}
+    params = {"all": "true"} | ({"query": SECRET} if path == "/api/search" else {})
+    path = fill_path(path, two.ids)
     assert (await two.bob.get(path, params=params)).status_code == 403
     owner = await two.web.sign_in()
     assert SECRET in (await owner.get(path, params=params)).text or path == "/api/usage"
@@ -248,8 +249,10 @@ async def test_an_owner_sees_other_peoples_conversations_only_with_all(two: TwoP
 async def test_an_owner_cannot_write_in_other_peoples_conversations(two: TwoPeople) -> None:
     owner = await two.web.sign_in()
     url = f"/api/sessions/{two.ids['session_id']}/messages"
-    response = await owner.post(url, params={"all": "true"}, json={"content": "hello", "key": "k"})
-    assert response.status_code == 404
+    message = {"content": "hello", "key": "k"}
+    assert (await owner.post(url, json=message)).status_code == 404
+    refused = await owner.post(url, params={"all": "true"}, json=message)
+    assert (refused.status_code, refused.json()["error"]["facts"]["field"]) == (422, "query.all")
 
 
 async def test_commands_do_not_reach_other_peoples_conversations(two: TwoPeople) -> None:

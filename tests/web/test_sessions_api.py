@@ -7,19 +7,19 @@ import io
 import zipfile
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
 from palaver import SessionSource
 from palaver.agent.base import TextDelta, Tool
-from palaver.core.engines.base import Write
+from palaver.core.engines.base import Transaction, Write
+from palaver.sessions import settings_table as session_settings, table as sessions
 from palaver.testing import ScriptedAgent
 from palaver.web import api_route
 from support.gateway import wait_for_turn, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
-
-    import httpx2
 
     from palaver.agent.base import AgentEvent, AgentRequest
     from support.web import StartWebServer, WebServer
@@ -134,13 +134,30 @@ async def test_every_request_for_a_list_has_its_own_parameters(web: WebServer, m
         assert await list_names(owner, limit=1) == ["Two"]
         assert await list_names(owner, state="archived") == ["Old"]
         assert await list_names(owner, title="one", state="active") == ["One"]
-        assert await list_names(owner, platform="web", limit=1, unknown="x") == ["Two"]
+        assert await list_names(owner, platform="web", limit=1) == ["Two"]
         assert await list_names(owner, all=True, state="archived", limit=5) == ["Old"]
         assert await list_names(ada) == []
         for wrong in ("limit=0", "limit=many", "state=odd", "before=never&limit=3"):
             refused = await owner.get(f"/api/sessions?{wrong}")
             assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_request"), wrong
         assert (await ada.get("/api/sessions", params={"all": True})).status_code == 403
+
+
+async def test_a_parameter_that_a_request_does_not_have_is_refused(web: WebServer) -> None:
+    """A misspelled condition that is ignored would list what it was meant to leave out."""
+    owner, stranger = await web.sign_in(), httpx2.AsyncClient(base_url=web.url)
+    async with stranger:
+        assert (await stranger.get("/api/sessions?plattform=web")).status_code == 401
+    for url in ("/api/sessions?plattform=web", "/api/sessions?limit=1&plattform=web", "/api/me?plattform=web"):
+        refused = await owner.get(url)
+        assert refused.status_code == 422
+        error = refused.json()["error"]
+        assert (error["code"], error["facts"]["field"]) == ("invalid_request", "query.plattform")
+    assert "It takes after, all, before, cursor" in (await owner.get("/api/sessions?x=1&limit=2")).text
+    assert "It takes none." in (await owner.get("/api/me?x=1")).text
+    many = await owner.get("/api/sessions", params={f"x{number}" * 50: "1" for number in range(30)})
+    assert many.status_code == 422
+    assert len(many.text) < 5_000
 
 
 @pytest.mark.both_engines
@@ -160,6 +177,36 @@ async def test_a_list_can_be_filtered(web: WebServer) -> None:
     assert await list_names(owner, query="lisbon done") == ["Lisbon"]
     assert await list_names(owner, query="nothing has this") == []
     assert await list_names(owner, platform="web", query="por") == ["Porto"]
+
+
+@pytest.mark.both_engines
+async def test_a_list_can_leave_out_sources_profiles_and_projects(web: WebServer) -> None:
+    owner, ada = await web.sign_in(), await web.sign_in("ada")
+    await owner.post("/api/projects", json={"name": "Travel"})
+    store = web.gateway.store
+    for title in ("Lisbon", "Porto", "Madrid"):
+        await web.create_conversation(owner, "hello", title=title)
+    lisbon, porto = [each["id"] for each in (await owner.get("/api/sessions")).json()["sessions"]][:0:-1]
+    await owner.patch(f"/api/sessions/{lisbon}", json={"project": "Travel"})
+
+    def choose_profile(tx: Transaction) -> None:
+        session_settings.change(tx, sessions.get_no(tx, porto), "profile", "work", 0)
+
+    await store.engine.arun(Write(choose_profile))
+    await store.aio.record_user_message(SessionSource.local_cli(), "from the terminal")
+    assert await list_names(owner, project="none") == ["from the terminal", "Madrid", "Porto"]
+    assert await list_names(owner, project="Travel") == ["Lisbon"]
+    assert await list_names(owner, profile="Work") == ["Porto"]
+    assert await list_names(owner, profile="default", without_platform="local") == ["Madrid", "Lisbon"]
+    assert await list_names(owner, profile="work", project="none", query="lisbon") == []
+    assert await list_names(owner, without_platform=["WEB ", "cron"]) == ["from the terminal"]
+    assert await list_names(owner, without_platform=["web", "local"]) == []
+    assert await list_names(owner, without_platform="cron", platform="local") == ["from the terminal"]
+    assert await list_names(ada, profile="work", project="none", without_platform="cron") == []
+    one = (await owner.get("/api/sessions", params={"without_platform": "local", "limit": 1})).json()
+    assert await list_names(owner, without_platform="local", cursor=one["next_cursor"]) == ["Porto", "Lisbon"]
+    refused = await owner.get("/api/sessions", params={"without_platform": [f"p{number}" for number in range(21)]})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_input")
 
 
 async def test_a_filtered_list_continues_at_its_cursor(web: WebServer) -> None:

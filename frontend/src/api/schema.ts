@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: 030e7ac82ffb60565f8112c6f9005cf00d10c11d8e9fbb006c519d6147d69c5f
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: cc22184d703ad24c6eb7d83fd8e5c1885019dfa49fae4576b7632693c0e14985
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -5041,10 +5041,14 @@ export interface operations {
                 state?: "active" | "archived" | "pinned";
                 /** @description Only those that the reset policy has ended, archived or not; `state` does not matter. */
                 expired?: boolean;
-                /** @description One of your projects, by id or name. */
+                /** @description One of your projects, by id or name; `none`: only those in no project. */
                 project?: string | null;
                 /** @description The platform they come from. */
                 platform?: string | null;
+                /** @description Leave out those that come from this platform; repeat it for several. */
+                without_platform?: string[] | null;
+                /** @description The profile chosen in them; `default`: those where none was chosen. */
+                profile?: string | null;
                 /** @description The id of a person who takes part. */
                 person_id?: string | null;
                 /** @description Only those last active at this time or later. */

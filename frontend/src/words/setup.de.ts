@@ -53,6 +53,7 @@ export const setupDe: SetupWords = {
   collectionHints: {
     profiles: "Der Kurzname ist für die Adresse und für Befehle; angezeigt wird der Titel. Du kannst ihn frei wählen.",
     personalities: "Ein Tonfall wie „knapp“ oder „freundlich“, den man mit /personality zu einem Chat hinzufügt.",
+    chats: "Was der Agent in einem bestimmten Chat verwendet, egal was die Leute dort wählen. Der Name ist der Chat, wie ihn die Seite der Plattform zeigt, etwa telegram:-1001234567. Im Chat selbst geht es mit /sethere.",
     models_by_role: "Die Modelle, die Besitzer, Mitglieder und Gäste wählen dürfen. Ohne Eintrag: alle Modelle.",
     context_windows: "Wie viele Token ein Modell lesen kann, falls der Anbieter es nicht angibt.",
     prices: "Was ein Modell kostet, falls der Preis unbekannt ist oder deiner davon abweicht.",
@@ -121,7 +122,7 @@ export const setupDe: SetupWords = {
   undoChange: (number) => `Änderung ${number} rückgängig machen`,
   undone: "Die Werte von davor gelten wieder.",
   undoOf: (number) => `macht Änderung ${number} rückgängig`,
-  origins: { page: "auf der Seite", terminal: "im Terminal" },
+  origins: { page: "auf der Seite oder in einem Chat", terminal: "im Terminal" },
   noPerson: "Betreiber des Servers",
   valueDefault: "Standard",
   valueNotSet: "nicht gesetzt",

@@ -51,6 +51,7 @@ export const setupEn = {
   collectionHints: {
     profiles: "The short name is for the address and commands; people see the title. Choose any.",
     personalities: "A tone of voice, such as “brief” or “friendly”, that people add to a conversation with /personality.",
+    chats: "What the agent uses in one chat, whatever people choose there. The name is the chat as the platform page shows it, such as telegram:-1001234567. In the chat itself, use /sethere.",
     models_by_role: "The models that owners, members and guests may choose. Without an entry: all models.",
     context_windows: "How many tokens a model can read, if the provider doesn’t say.",
     prices: "What a model costs, if its price is unknown or yours differs.",
@@ -119,7 +120,7 @@ export const setupEn = {
   undoChange: (number: number) => `Undo change ${number}`,
   undone: "The values from before are back.",
   undoOf: (number: number) => `undoes change ${number}`,
-  origins: { page: "on the page", terminal: "in the terminal" } as Record<string, string>,
+  origins: { page: "on the page or in a chat", terminal: "in the terminal" } as Record<string, string>,
   noPerson: "The server’s operator",
   valueDefault: "default",
   valueNotSet: "not set",

@@ -10,24 +10,32 @@ one. A person may choose the models that the operator allows for their role; eve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from palaver.agent.base import AgentInfo, ModelPrices, Notice
-from palaver.config.agent_rules import AgentProfile, Profile, TurnRules
+from palaver.agent.toolsets import BUILT_IN_TOOLSETS, SERVER_PREFIX
+from palaver.config.agent_rules import AgentProfile, ChatChoices, Profile, TurnRules
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotAllowed
 from palaver.core.texts import chat_language, say
+from palaver.sessions import settings_table as session_settings
 from palaver.sessions.context import MAX_QUOTE_CHARS, clean_chat_text
 from palaver.sessions.turn import NoticeCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from palaver.core.engines.base import Transaction
     from palaver.people.model import Role
     from palaver.sessions.settings_table import SessionSettings
 
 
 DEFAULT_PROFILE = Profile()
+_CHAT_CHOICES: Final = {
+    "profile": say("choice.profile", "the profile"),
+    "model": say("choice.model", "the model"),
+    "toolsets": say("choice.toolsets", "the tools"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +116,31 @@ def find_profile(agent_profile: AgentProfile, name: str, check_model: Callable[[
     if (model := agent_profile.profiles[found].model) is not None:
         check_model(model)
     return found
+
+
+def store_chat_choices(
+    tx: Transaction, session_no: int, choices: ChatChoices, servers: Iterable[str], now: int
+) -> None:
+    """Give a conversation what an owner has set for the chat that it continues in. Its log tells of every change."""
+    if choices.profile is not None:
+        session_settings.change(tx, session_no, "profile", choices.profile, now)
+    if choices.model is not None:
+        session_settings.change(tx, session_no, "model", choices.model, now)
+    if choices.toolsets is not None:
+        names = (*BUILT_IN_TOOLSETS, *(f"{SERVER_PREFIX}{server}" for server in servers))
+        session_settings.switch_toolsets(tx, session_no, {name: name in choices.toolsets for name in names}, now)
+
+
+def check_chat_choices(choices: ChatChoices, changes: Collection[str]) -> None:
+    """Raise `NotAllowed` if an owner has set one of these (profile, model, toolsets) for the chat."""
+    for name in changes:
+        if name in _CHAT_CHOICES and getattr(choices, name) is not None:
+            text = say(
+                "choice.set_for_chat",
+                "An owner has chosen {kind} for this whole chat, so it can't be changed in one conversation.",
+                kind=_CHAT_CHOICES[name],
+            )
+            raise NotAllowed(text, setting=name)
 
 
 def find_personality(agent_profile: AgentProfile, name: str) -> str:

@@ -30,6 +30,7 @@ from palaver.cli.output import Column
 from palaver.core.errors import InvalidInput
 from palaver.core.invocation import format_command
 from palaver.core.source import Platform
+from palaver.sessions.model import NO_PROJECT
 from palaver.sessions.search_text import ArchivedFilter, SearchFilter
 
 if TYPE_CHECKING:
@@ -80,8 +81,14 @@ def sessions() -> None:
 @click.option(
     "--expired", is_flag=True, help="List only conversations that the reset policy has ended, archived or not."
 )
-@click.option("--project", metavar="PROJECT", help="List only conversations in this project (name or id).")
+@click.option(
+    "--project", metavar="PROJECT", help='List only conversations in this project (name or id); "none": in no project.'
+)
+@click.option("--profile", metavar="NAME", help='List only conversations with this profile; "default": with none.')
 @platform_option
+@click.option(
+    "--without-platform", metavar="PLATFORM", multiple=True, help="Leave out a platform; cron are the runs of jobs."
+)
 @after_option
 @before_option
 @click.option(
@@ -95,7 +102,9 @@ def list_sessions(
     pinned: bool,
     expired: bool,
     project: str | None,
+    profile: str | None,
     platform: str | None,
+    without_platform: tuple[str, ...],
     after: datetime | None,
     before: datetime | None,
     query: str | None,
@@ -110,13 +119,16 @@ def list_sessions(
         raise click.UsageError(f"Use only one of {' and '.join(f'--{name}' for name in states)}.")
     state = states[0] if states else "active"
     with open_view() as view:
-        project_id = lookup.find_project(view, project).id if project is not None else None
+        has_project = project is not None and project != NO_PROJECT
+        project_id = lookup.find_project(view, project).id if project is not None and has_project else project
         page = view.list(
             state=state,
             limit=limit,
             cursor=cursor,
             project=project_id,
             platform=platform,
+            without_platforms=without_platform,
+            profile=profile,
             after=after,
             before=before,
             text=query,
@@ -127,7 +139,7 @@ def list_sessions(
     elif page or page.cursor is not None:
         output.print_table((*_COLUMNS[:2], _END_COLUMN, *_COLUMNS[2:]) if expired else _COLUMNS, page)
         _print_cursor_hint(page.cursor)
-    elif any((platform, after, before, query)):
+    elif any((platform, without_platform, profile, after, before, query, project == NO_PROJECT)):
         click.echo("No conversations match." if cursor is None else "No more conversations.")
     else:
         click.echo(_explain_empty_list(state, project, cursor, only_archived=only_archived))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from palaver.commands.context import CommandContext
     from palaver.core.ids import SessionId, TurnId
-    from palaver.sessions.inbound import ExportRequest, Inbound
+    from palaver.sessions.inbound import ExportRequest, Inbound, SettingsRequest
     from palaver.sessions.turn import BusyPolicy
 
 
@@ -109,6 +109,7 @@ class CommandReply:
     turn_id: TurnId | None = None  # a turn that the command queued or stopped
     data: dict[str, Any] = field(default_factory=dict)
     export: ExportRequest | None = None  # a file to make and to send with the text
+    settings: SettingsRequest | None = None  # a change to make before the text is true
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class CommandRunner:
             reply=reply.text,
             facts=reply.data,
             export=reply.export,
+            settings=reply.settings,
         )
 
     def check_message_call(self, call: MessageCall, inbound: Inbound, person: Person) -> None:

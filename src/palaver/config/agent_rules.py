@@ -11,7 +11,7 @@ Keys and headers may be secret: every repr leaves them out.
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Final
 
 from palaver.config import validators as v
 from palaver.config.budget_rules import BudgetRules, TokenPrice
@@ -22,6 +22,7 @@ from palaver.core.texts import ENGLISH, say
 from palaver.people.model import DEFAULT_GUEST_COMMANDS, Role
 from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS, GatewayConfig
 from palaver.sessions.policy import ResetMode, ResetPolicy
+from palaver.sessions.targets import format_source_target
 from palaver.sessions.turn import BusyPolicy
 
 DEFAULT_MESSAGES_PER_MINUTE: Mapping[Role, int] = {Role.MEMBER: 60, Role.GUEST: 20}
@@ -203,6 +204,21 @@ class AgentProfile(Section):
     providers: Named[Annotated[str, v.PROVIDER_NAME], Provider] = field(default_factory=dict)
     mcp_servers: Named[Annotated[str, v.SERVER_NAME], McpServer] = field(default_factory=dict)
     speech: SpeechRules = SpeechRules()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatChoices(Section):
+    """What the agent uses in one chat, whatever people there choose; they choose what is left out."""
+
+    profile: Annotated[str | None, v.CHOICE_NAME, "The profile of all conversations in this chat."] = None
+    model: Annotated[str | None, v.FALLBACK_MODEL, "The model of all conversations in this chat."] = None
+    toolsets: Annotated[
+        tuple[Annotated[str, v.PROFILE_TOOLSET], ...] | None,
+        "The tools that the agent has in this chat; empty: all that are allowed.",
+    ] = None
+
+
+NO_CHAT_CHOICES: Final = ChatChoices()
 
 
 # -- turns --------------------------------------------------------------------------------------------------
@@ -449,12 +465,25 @@ class TurnRules(TurnsSection):
     always_active_platforms: frozenset[Platform] = frozenset()  # where every message in a group is answered
     strict_mention_platforms: frozenset[Platform] = frozenset()  # where also follow-ups in threads need a mention
     bot_platforms: frozenset[Platform] = frozenset()  # where messages of programs are answered, too
+    chats: Mapping[str, ChatChoices] = field(default_factory=dict)  # by target, as `format_chat_target` writes it
 
     def allows_model(self, role: Role, model: str) -> bool:
         """Whether people with this role may choose a model that is not the default."""
         patterns = self.models_by_role.get(role)
         return patterns is None or any(
             model.startswith(pattern[:-1]) if pattern.endswith("*") else model == pattern for pattern in patterns
+        )
+
+    def find_chat_choices(self, source: SessionSource) -> ChatChoices:
+        """Return what an owner has set for the chat of a source. What is set for its thread wins."""
+        if not self.chats or not source.has_chat:
+            return NO_CHAT_CHOICES
+        chat = self.chats.get(format_source_target(source, with_thread=False), NO_CHAT_CHOICES)
+        thread = chat if source.thread_id is None else self.chats.get(format_source_target(source), chat)
+        return ChatChoices(
+            profile=thread.profile or chat.profile,
+            model=thread.model or chat.model,
+            toolsets=chat.toolsets if thread.toolsets is None else thread.toolsets,
         )
 
     def list_named_models(self, role: Role) -> list[str]:

@@ -15,6 +15,7 @@ from palaver.config.agent_rules import (
     DEFAULT_TOOLSET_ROLES,
     AgentProfile,
     BackupRules,
+    ChatChoices,
     CompactionRules,
     JobRules,
     MemoryRules,
@@ -261,6 +262,7 @@ class ConfigFile(AgentProfile):
         v.AGENT_NAME,
         "The name of the agent in session keys. Changing it starts new conversations everywhere.",
     ] = GatewayConfig.agent
+    chats: Named[Annotated[str, v.CHAT_TARGET], ChatChoices] = field(default_factory=dict)
     models_by_role: Named[
         Annotated[Role, v.ROLE],
         Annotated[

@@ -252,6 +252,7 @@ def _build_turn_rules(file: ConfigFile, timezone: str) -> TurnRules:
         always_active_platforms=list_platforms("group_activation", "always"),
         bot_platforms=list_platforms("allow_bots", True),
         toolsets=_build_toolset_rules(file),
+        chats=file.chats,
     )
 
 

@@ -210,9 +210,11 @@ def _get_adapter() -> TypeAdapter[ConfigFile]:
 
 
 def _find_missing_servers(file: ConfigFile) -> Iterator[KeyProblem]:
-    """Yield a problem for each MCP server that a profile names and the settings do not have."""
-    for name, profile in file.profiles.items():
-        for index, toolset in enumerate(profile.toolsets or ()):
+    """Yield a problem for each MCP server that a profile or a chat names and the settings do not have."""
+    named = [("profiles", name, each.toolsets) for name, each in file.profiles.items()]
+    named += [("chats", name, each.toolsets) for name, each in file.chats.items()]
+    for section, name, toolsets in named:
+        for index, toolset in enumerate(toolsets or ()):
             server = toolset.removeprefix("mcp:")
             if server != toolset and server not in file.mcp_servers:
                 known = ", ".join(f"mcp:{each}" for each in file.mcp_servers) or "none"
@@ -223,18 +225,20 @@ def _find_missing_servers(file: ConfigFile) -> Iterator[KeyProblem]:
                     server=server,
                     suggestion=suggestion,
                 )
-                yield ("profiles", name, "toolsets", index), text
+                yield (section, name, "toolsets", index), text
 
 
 def _find_missing_profiles(file: ConfigFile) -> Iterator[KeyProblem]:
-    """Yield a problem for each budget of a profile that the settings do not have."""
-    for name in file.budgets.profiles:
+    """Yield a problem for each budget and each chat with a profile that the settings do not have."""
+    named: list[tuple[KeyPath, str]] = [(("budgets", "profiles", name), name) for name in file.budgets.profiles]
+    named += [(("chats", chat, "profile"), each.profile) for chat, each in file.chats.items() if each.profile]
+    for path, name in named:
         if name not in file.profiles:
             suggestion = suggest_name(name, list(file.profiles) or ["none"])
             text = say(
                 "settings.no_profile", "there is no profile {name} ({suggestion})", name=name, suggestion=suggestion
             )
-            yield ("budgets", "profiles", name), text
+            yield path, text
 
 
 def format_value(path: KeyPath, value: object) -> str:

@@ -29,6 +29,7 @@ from palaver.people.model import Role
 from palaver.sessions.gateway_config import AGENT_NAME_RULE, is_agent_name
 from palaver.sessions.keys import DmScope
 from palaver.sessions.policy import FIELD_RULES, MAX_IDLE_MINUTES, ResetMode
+from palaver.sessions.targets import format_chat_target, parse_target
 from palaver.sessions.turn import BusyPolicy
 
 if TYPE_CHECKING:
@@ -220,6 +221,18 @@ def _is_platform(value: object) -> bool:
     return value in BUILT_IN_PLATFORMS or not get_close_matches(value, BUILT_IN_PLATFORMS, cutoff=0.75)
 
 
+def _is_chat_target(value: object) -> bool:
+    """Whether this is the target of a chat, in the one way that it is written."""
+    if not isinstance(value, str):
+        return False
+    try:
+        target = parse_target(value)
+    except InvalidInput:
+        return False
+    written = format_chat_target(target.platform, target.chat_id, target.thread_id, target.account)
+    return target.kind == "chat" and written == value
+
+
 def _is_model(value: object) -> bool:
     if not isinstance(value, str):
         return False
@@ -327,6 +340,10 @@ CHOICE_NAME: Final = Rule(
 )
 DM_SCOPE: Final = _choice_rule(DmScope, say("allowed.chat_platform_person_shared", "chat, platform, person or shared"))
 PLATFORM: Final = Rule(_is_platform, ", ".join(BUILT_IN_PLATFORMS), convert=Platform)
+CHAT_TARGET: Final = Rule(
+    _is_chat_target,
+    say("allowed.chat_target", "a chat, such as telegram:-1001234567, or slack:C0123:1700000000.1 for a thread"),
+)
 CHAT_TYPE: Final = _choice_rule(ChatType, ", ".join(ChatType))
 RESET_MODE: Final = _policy_rule("mode", ValueForm("choice", choices=tuple(map(str, ResetMode))))
 IDLE_MINUTES: Final = _policy_rule("idle_minutes", ValueForm("integer", minimum=1, maximum=MAX_IDLE_MINUTES))

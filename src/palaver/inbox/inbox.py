@@ -12,7 +12,7 @@ from palaver.commands.runner import CommandRejected, CommandRunner, find_session
 from palaver.core.clock import MIN_COPY_PAUSE_SECONDS, to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.engines.base import Read, Transaction, Write, write_key
-from palaver.core.errors import InvalidInput, InvalidMessage, PalaverError
+from palaver.core.errors import InvalidInput, InvalidMessage, NotAllowed, PalaverError, StoreError
 from palaver.core.fair_slots import FairSlots
 from palaver.core.text import is_storable
 from palaver.core.texts import use_language
@@ -50,12 +50,14 @@ if TYPE_CHECKING:
     from palaver.media.attachments import Attachments
     from palaver.people.model import Person
     from palaver.sessions.delivery import AccountKey
+    from palaver.sessions.inbound import SettingsRequest
     from palaver.sessions.store import SessionStore
     from palaver.sessions.table import SessionRow
     from palaver.sessions.turn_leases import TurnLease
     from palaver.turns.worker import ClaimTurn, TurnWorker
 
     Call = CommandCall | MessageCall | None
+    ChangeSettings = Callable[[SettingsRequest], Awaitable[None]]
 
 T = TypeVar("T")
 U = TypeVar("U", Inbound, ButtonPressed)
@@ -88,6 +90,7 @@ class Inbox:
         self._bot_limit = BotLimit(settings)
         self._large_changes = FairSlots(MAX_CONCURRENT_CHANGES, per_key=1, min_pause=MIN_COPY_PAUSE_SECONDS)
         self._turn_worker = turn_worker  # runs new turns at once, while it has free places
+        self.change_settings: ChangeSettings = _refuse_settings  # given by the composition root
         self._on_change = on_change  # called when there may be something to run, to stop or to send
 
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None, fence: Fence | None = None) -> Receipt:
@@ -199,10 +202,24 @@ class Inbox:
             return None
         if receipt.export is not None:
             receipt = await self._export_files.add_to(receipt, receipt.export)
+        if receipt.settings is not None:
+            receipt = await self._change_settings(inbound, receipt, receipt.settings)
         is_recorded = inbound.message_id is not None or inbound.answer_address is not None
         if receipt.outcome is Outcome.DUPLICATE or not is_recorded:
             return receipt if checkpoint.is_empty else await self._write(lambda _tx: receipt, checkpoint)
         return await self._write(lambda tx: self._record_read(tx, inbound, receipt), checkpoint)
+
+    async def _change_settings(self, inbound: Inbound, receipt: Receipt, request: SettingsRequest) -> Receipt:
+        """Make the change that a command has asked for, or return why it can't be made."""
+        try:
+            await self.change_settings(request)
+        except StoreError:
+            raise
+        except PalaverError as error:
+            facts = {**error.facts, "error": error.code}
+            receipt = replace(receipt, outcome=Outcome.REJECTED, reply=error.text, facts=facts)
+            receipt = self._translate(receipt, inbound)
+        return replace(receipt, settings=None)
 
     async def _accept_press(self, press: ButtonPressed, checkpoint: Checkpoint) -> Receipt:
         """Run the command of a button. The reply is for the adapter: it is not sent to the chat."""
@@ -355,6 +372,10 @@ class Inbox:
         if not inbound.is_backlog(now):
             access.count_read(tx, inbound.source, self._settings.rules, now)
         return record_receipt_once(tx, inbound, receipt, to_micros(now))
+
+
+async def _refuse_settings(_request: SettingsRequest) -> None:
+    raise NotAllowed.say("sethere.elsewhere", "The server's settings can't be changed from here. Use the page.")
 
 
 def _name_write(update: AnyUpdate) -> None:

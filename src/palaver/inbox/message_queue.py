@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver.accounts import access
+from palaver.agent.profiles import store_chat_choices
+from palaver.config.agent_rules import NO_CHAT_CHOICES
 from palaver.core.clock import from_micros, to_micros
 from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Conflict, Transaction
@@ -191,6 +193,10 @@ class MessageQueue:
         if recorded.was_auto_reset:
             self._queue_memory_turn(tx, recorded.session_key, to_micros(now))
         session_no = recorded.session_no
+        place = inbound.source if row is None else row.session.origin
+        choices = self.settings.rules.find_chat_choices(place)
+        if choices != NO_CHAT_CHOICES:
+            store_chat_choices(tx, session_no, choices, self.settings.agent.list_tool_servers(), to_micros(now))
         attachments.use_in_session(tx, session_no, [no for no, _ in files])
         if recorded.start_reason is not None:  # a reset left the busy session behind
             open_turns = turns.NO_OPEN_TURNS

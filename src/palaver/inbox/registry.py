@@ -74,6 +74,7 @@ _GROUPS = (
             profile_commands.PERSONALITY,
             profile_commands.WORKSPACE,
             profile_commands.TOOLS,
+            profile_commands.SETHERE,
         ),
     ),
 )

@@ -444,7 +444,7 @@ DEFAULT_GUEST_COMMANDS: Final = frozenset(
     }
 )
 
-OWNER_COMMANDS = frozenset({"pair", "sethome"})
+OWNER_COMMANDS = frozenset({"pair", "sethere", "sethome"})
 
 
 def can_use_command(role: Role, command: str, guest_commands: Collection[str] = DEFAULT_GUEST_COMMANDS) -> bool:

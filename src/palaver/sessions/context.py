@@ -157,24 +157,24 @@ def build_session_context(
     config: GatewayConfig,
     entry: SessionEntry | None = None,
     *,
-    connected: Collection[Platform] | None = None,
+    connected: Collection[Platform | str] | None = None,
     home_channels: Mapping[Platform, HomeChannel] | None = None,
     can_send: bool = True,
 ) -> SessionContext:
     """Describe the conversation of `source`; `entry` is its current session, if there is one.
 
-    `connected` are the platforms that adapters are connected to; None: those of the configuration. `home_channels` are
-    those that people chose; None: those of the configuration. Those of other platforms are left out. `can_send` says
-    whether the agent has a tool that sends messages.
+    `connected` are the platforms that adapters are connected to, also by name; None: those of the configuration.
+    `home_channels` are those that people chose; None: those of the configuration. Home channels of platforms that are
+    not connected are left out. `can_send` says whether the agent has a tool that sends messages.
     """
-    platforms = tuple(sorted(set(config.connected_platforms if connected is None else connected)))
+    platforms = tuple(sorted(set(map(Platform, config.connected_platforms if connected is None else connected))))
     return SessionContext(
         source=source,
         connected_platforms=platforms,
         home_channels=tuple(
             home
             for platform, home in sorted((config.home_channels if home_channels is None else home_channels).items())
-            if connected is None or platform in platforms
+            if platform in platforms
         ),
         reply_hours=tuple(sorted(config.reply_hours.items())),
         can_send=can_send,

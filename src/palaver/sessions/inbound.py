@@ -159,6 +159,15 @@ class ExportRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsRequest:
+    """A change of the server's settings that a command wants to make, by key. Only owners may make it."""
+
+    principal: Principal
+    values: Mapping[str, object] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """The result of accepting an inbound message. When it is returned, everything it reports is durable."""
 
@@ -171,6 +180,7 @@ class Receipt:
     reply: str | None = None  # from the gateway itself: the reply to a command, why it was rejected, a notice
     facts: dict[str, Any] | None = None  # the result of a command, for programs
     export: ExportRequest | None = None  # a file that the inbox still has to make and send with the reply
+    settings: SettingsRequest | None = None  # a change that the inbox still has to make before the reply
     attachment_ids: tuple[str, ...] = ()  # files that are sent with the reply
 
     @property

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 
 MAX_PAGE_SIZE = 1000
+MAX_LEFT_OUT_PLATFORMS = 20
+DEFAULT_PROFILE_NAME = "default"  # what sessions have that chose none
 _AFTER_ALL = 2**62
 _ID, _ACTIVE_AT = map([column.name for column in SESSION_COLUMNS.columns].index, ("id", "active_at"))  # places in a row
 _NO = -2
@@ -59,12 +61,16 @@ class SessionFilter:
     active_before: int | None = None  # only sessions that were last active before this moment
     project_id: str | None = None
     platform: str | None = None
+    without_platforms: Sequence[str] = ()
+    profile: str | None = None  # of its name, or `DEFAULT_PROFILE_NAME`; only for `list_matching_sessions`
 
     def check(self) -> None:
         if self.state not in _STATE_CONDITIONS:
             raise InvalidInput(f"state: {self.state!r} is not allowed. Use one of {', '.join(_STATE_CONDITIONS)}.")
         if not 1 <= self.limit <= MAX_PAGE_SIZE:
             raise InvalidInput(f"limit: {self.limit} is not allowed (1 to {MAX_PAGE_SIZE})")
+        if len(self.without_platforms) > MAX_LEFT_OUT_PLATFORMS:
+            raise InvalidInput(f"without_platforms: at most {MAX_LEFT_OUT_PLATFORMS} platforms can be left out")
         if self.cursor is not None and not _CURSOR.fullmatch(self.cursor):
             raise InvalidInput("cursor: not a valid cursor. Use the one that the page before returned.")
 
@@ -94,8 +100,10 @@ def list_matching_sessions(
     examined, cursor = 0, session_filter.cursor
     while examined < MAX_SESSIONS_EXAMINED:
         rows, cursor = _read_page(tx, replace(session_filter, cursor=cursor, limit=_ROWS_PER_READ), audiences)
-        for session in map(read_session, rows):
-            if matches(session):
+        with_profile = _find_with_profile(tx, session_filter, rows)
+        for row in rows:
+            session = read_session(row)
+            if (with_profile is None or row[_NO] in with_profile) and matches(session):
                 found.append(session)
                 if len(found) == session_filter.limit:
                     return Page(found, _make_cursor(session.get_row()))
@@ -114,10 +122,12 @@ def _read_page(
     """Return the rows of a page, for a person with the columns of their summaries, and the cursor that continues it."""
     session_filter.check()
     limit, conditions = session_filter.limit, _list_conditions(session_filter)
-    params: list[object] = [*_find_bounds(tx, session_filter, audiences), limit, *conditions.values()]
+    params: list[object] = [*_find_bounds(tx, session_filter, audiences), limit, *(value for _, value in conditions)]
     if person_id is not None:
         params.append(person_id)
-    build = partial(_build_page_statement, session_filter.state, tuple(conditions), person_id is not None)
+    build = partial(
+        _build_page_statement, session_filter.state, tuple(sql for sql, _ in conditions), person_id is not None
+    )
     if audiences is None:
         rows = tx.fetch_all(build(None), *params)
     elif len(audiences) == 1:
@@ -173,14 +183,23 @@ def _build_page_statement(state: str, conditions: Sequence[str], for_person: boo
     return f"{select} WHERE s.no IN ({newest})"
 
 
-def _list_conditions(session_filter: SessionFilter) -> dict[str, str]:
+def _list_conditions(session_filter: SessionFilter) -> list[tuple[str, str]]:
     """List the conditions of a filter that have one parameter each, and the parameter."""
-    conditions = {}
+    conditions = [("s.platform <> ${}", platform) for platform in session_filter.without_platforms]
     if session_filter.project_id is not None:
-        conditions["s.project_no = (SELECT no FROM project WHERE id = ${})"] = session_filter.project_id
+        conditions.append(("s.project_no = (SELECT no FROM project WHERE id = ${})", session_filter.project_id))
     if session_filter.platform is not None:
-        conditions["s.platform = ${}"] = session_filter.platform
+        conditions.append(("s.platform = ${}", session_filter.platform))
     return conditions
+
+
+def _find_with_profile(tx: Transaction, session_filter: SessionFilter, rows: Sequence[Row]) -> set[int] | None:
+    """Return the numbers of those sessions that have the profile of a filter; None if it has none."""
+    if session_filter.profile is None or not rows:
+        return None
+    profile = None if session_filter.profile == DEFAULT_PROFILE_NAME else session_filter.profile
+    sql = f"SELECT no, profile FROM session WHERE no IN ({build_placeholders(len(rows))})"
+    return {no for no, name in tx.fetch_all(sql, *(row[_NO] for row in rows)) if name == profile}
 
 
 def has_any_messages(tx: Transaction) -> bool:

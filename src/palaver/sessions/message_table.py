@@ -349,9 +349,9 @@ def _append_in_steps(
     changes = _list_changes(target, messages, rows, now, from_human=from_human)
     totals: tuple[object, ...] = ()
     if usage is not None:
-        turn_id, *rest = usages.get_values(usage)
-        if usages.insert(tx, no, now, target.platform, target.audience_no, turn_id, *rest[:-1]):
-            totals = tuple(rest)
+        values = usages.get_values(usage)
+        if usages.insert(tx, no, now, target.platform, target.audience_no, *values[:-1]):
+            totals = values[usages.ROW_VALUE_COUNT :]
     tx.execute(_build_update_in_steps(tuple(changes), has_totals=bool(totals)), no, *totals, *changes.values())
     if count == 1:
         tx.execute(INSERT_MESSAGE, no, last_seq, now, *rows[0])
@@ -395,8 +395,8 @@ def prepare_first_message(first: FirstMessage, now: int) -> tuple[dict[str, obje
 
 @cache
 def _build_update_in_steps(columns: tuple[str, ...], *, has_totals: bool) -> str:
-    """Build the change of a session. Parameters: its number, the usage without its id, then one for each column."""
-    totals = [usages.build_totals_update(1)] if has_totals else []
+    """Build the change of a session. Parameters: its number, the totals of the usage, then one for each column."""
+    totals = [usages.build_totals_update(2)] if has_totals else []
     first = 2 + (usages.TOTALS_VALUE_COUNT if has_totals else 0)
     changes = [f"{name} = ${number}" for number, name in enumerate(columns, first)]
     return f"UPDATE session SET {', '.join([*totals, *changes])} WHERE no = $1"
@@ -432,7 +432,7 @@ def _build_whole_append(*, has_usage: bool, is_batch: bool, is_shared: bool) -> 
         condition = "no = (SELECT no FROM free)"
     if has_usage:
         steps.append(f"used AS ({usages.build_insert(13, '$3', condition)} RETURNING 1)")
-        update += f", {usages.build_totals_update(13, 'new_usage.n = 1')}"
+        update += f", {usages.build_totals_update(13 + usages.ROW_VALUE_COUNT, 'new_usage.n = 1')}"
         new_usage = " FROM (SELECT COUNT(*) AS n FROM used) AS new_usage"
     steps.append(f"updated AS ({update}{new_usage} WHERE {condition} RETURNING no, last_seq)")
     if is_batch:

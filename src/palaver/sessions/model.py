@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MAX_PROJECT_INSTRUCTION_CHARS: Final = 20_000
 MAX_VERSIONS: Final = 200  # of one message
+NO_PROJECT = "none"  # in a list, instead of a project: what is in none
 _JSON_KEYS: Final = """id title auto_title display_name preview platform chat_type key source shared pinned archived
     project_id parent_id message_count tool_call_count created_at active_at last_message_at last_human_at start_reason
     previous_had_messages is_first_contact ended_at end_reason model model_provider context_tokens usage"""

@@ -24,6 +24,7 @@ from palaver.core.source import Platform
 from palaver.core.texts import say
 
 if TYPE_CHECKING:
+    from palaver.core.source import SessionSource
     from palaver.sessions.delivery import Address
 
 # Platforms whose chat ids contain colons, and how a thread follows such an id.
@@ -115,6 +116,12 @@ def format_chat_target(platform: Platform, chat_id: str, thread_id: str | None, 
     if "%" not in encoded:  # otherwise the platform's own way of writing ids would apply
         encoded = f"{_encode_character(encoded[:1])}{encoded[1:]}"
     return f"{network}:{encoded}" if thread_id is None else f"{network}:{encoded}:{_encode(thread_id)}"
+
+
+def format_source_target(source: SessionSource, *, with_thread: bool = True) -> str:
+    """Like `format_target`, for the chat of a source, or for its thread there."""
+    thread_id = source.thread_id if with_thread else None
+    return format_chat_target(source.platform, source.chat_id, thread_id, source.account)
 
 
 def _encode(text: str) -> str:

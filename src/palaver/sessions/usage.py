@@ -11,6 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import StrEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
@@ -42,6 +43,7 @@ class TurnUsage:
     turn_id: str | None = None  # recording the same turn twice counts once
     model: str | None = None
     provider: str | None = None
+    base_url: str | None = None  # of the provider, where there are several; without credentials
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
@@ -58,10 +60,12 @@ class TurnUsage:
             is_unknown = value is None and name == "last_prompt_tokens"
             if not is_unknown and (type(value) is not int or not 0 <= value <= _MAX_TURN_TOKENS):
                 raise InvalidInput(f"{name}: {value!r} is not a valid number of tokens")
-        for name in ("turn_id", "model", "provider", "cost_source"):
+        for name in ("turn_id", "model", "provider", "base_url", "cost_source"):
             text = getattr(self, name)
             if text is not None and not (isinstance(text, str) and is_storable(text)):
                 raise InvalidInput(f"{name}: {text!r} is not allowed (text)")
+        if self.base_url is not None:
+            object.__setattr__(self, "base_url", _remove_credentials(self.base_url))
         if self.cost_status is not None and self.cost_status not in list(CostStatus):
             raise InvalidInput(f"cost_status: {self.cost_status!r} is not allowed ({', '.join(CostStatus)})")
         if self.cost is not None:
@@ -117,6 +121,15 @@ class TurnUsage:
             cost_status=None if unpriced else other.cost_status,
             last_prompt_tokens=prompt_tokens,
         )
+
+
+def _remove_credentials(url: str) -> str:
+    """Return a URL without user name, password, query and fragment, of which any may hold a key."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # such as a broken IPv6 address
+        raise InvalidInput(f"base_url: {url!r} is not a valid URL") from None
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def format_dollars(nanos: int) -> str:

@@ -28,52 +28,54 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-_INSERT = """INSERT INTO usage (session_no, turn_id, model, provider, created_at, input_tokens, output_tokens,
+_INSERT = """INSERT INTO usage (session_no, turn_id, base_url, model, provider, created_at, input_tokens, output_tokens,
     cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_status, cost_source, platform,
     audience_no)"""
 NO_SESSION_NO = 0  # where something was used that belongs to no stored conversation: a temporary one
 # Parameters: session number, now, platform, audience, then the values without the last.
-_INSERT_VALUES = f"""{_INSERT} VALUES ($1, $5, COALESCE($6, ''), $7, $2, $8, $9, $10, $11, $12, $13, $14, $15, $3, $4)
-    ON CONFLICT DO NOTHING"""
+_INSERT_VALUES = f"""{_INSERT} VALUES ($1, $5, $6, COALESCE($7, ''), $8, $2, $9, $10, $11, $12, $13, $14, $15, $16,
+    $3, $4) ON CONFLICT DO NOTHING"""
 
 
-# The usage of a turn as parameters: of an insert, all but the last; of `build_totals_update`, all but the first.
-_VALUE_NAMES = (
-    *("turn_id", "model", "provider", *TOKEN_COUNTERS, "cost_nanos"),
+# The usage of a turn as parameters: of an insert, all but the last; of `build_totals_update`, all but the first two.
+_ROW_VALUE_NAMES = ("turn_id", "base_url")  # only the row of the turn has them
+_TOTALS_VALUE_NAMES = (
+    *("model", "provider", *TOKEN_COUNTERS, "cost_nanos"),
     *("cost_status", "cost_source", "last_prompt_tokens"),
 )
-TOTALS_VALUE_COUNT: Final = len(_VALUE_NAMES) - 1
+ROW_VALUE_COUNT: Final = len(_ROW_VALUE_NAMES)
+TOTALS_VALUE_COUNT: Final = len(_TOTALS_VALUE_NAMES)
 _get_first_values = attrgetter("model", "provider", *TOKEN_COUNTERS, "cost_nanos")
 _MICROS_PER_DAY = 86_400_000_000
 
 
 def get_values(usage: TurnUsage) -> tuple[object, ...]:
-    """Return the values of `_VALUE_NAMES`."""
+    """Return the values of `_ROW_VALUE_NAMES` and `_TOTALS_VALUE_NAMES`."""
     last_values = (usage.effective_cost_status.value, usage.cost_source, usage.last_prompt_tokens)
-    return (usage.turn_id or new_turn_id(), *_get_first_values(usage), *last_values)
+    return (usage.turn_id or new_turn_id(), usage.base_url, *_get_first_values(usage), *last_values)
 
 
-def _name_params(first: int) -> dict[str, str]:
-    return {name: f"${number}" for number, name in enumerate(_VALUE_NAMES, first)}
+def _name_params(names: Sequence[str], first: int) -> dict[str, str]:
+    return {name: f"${number}" for number, name in enumerate(names, first)}
 
 
 @cache
 def build_insert(first: int, now: str, condition: str = "id = $1") -> str:
     """Build the statement that records a turn of one session once. Its values begin at parameter `first`."""
-    value = _name_params(first)
+    value = _name_params(_ROW_VALUE_NAMES + _TOTALS_VALUE_NAMES, first)
     counters = ", ".join(value[name] for name in TOKEN_COUNTERS)
-    return f"""{_INSERT} SELECT no, {value["turn_id"]}, COALESCE({value["model"]}, ''), {value["provider"]}, {now},
-        {counters}, CAST({value["cost_nanos"]} AS BIGINT), {value["cost_status"]}, {value["cost_source"]},
-        platform, audience_no FROM session WHERE {condition} ON CONFLICT DO NOTHING"""
+    return f"""{_INSERT} SELECT no, {value["turn_id"]}, {value["base_url"]}, COALESCE({value["model"]}, ''),
+        {value["provider"]}, {now}, {counters}, CAST({value["cost_nanos"]} AS BIGINT), {value["cost_status"]},
+        {value["cost_source"]}, platform, audience_no FROM session WHERE {condition} ON CONFLICT DO NOTHING"""
 
 
 @cache
 def build_totals_update(first: int, is_new: str | None = None) -> str:
     """Build the assignments that add a turn to the totals of its session; `is_new` is an SQL condition for that.
 
-    The values begin at parameter `first`; the first of them, the turn's id, is not used.
+    The values begin at parameter `first`, without those of the turn's own row.
     """
-    value = _name_params(first)
+    value = _name_params(_TOTALS_VALUE_NAMES, first)
     status = value["cost_status"]
 
     def if_new(name: str, new_value: str, condition: str = "") -> str:
@@ -117,9 +119,10 @@ def record_usage(tx: Transaction, session_id: str, usage: TurnUsage, now: int) -
     session_id = parse_session_id(session_id)
     if not usage.has_usage:
         return _update_model(tx, session_id, usage)
-    turn_id, *rest = get_values(usage)
-    if tx.execute(build_insert(3, "$2"), session_id, now, turn_id, *rest[:-1]):
-        return tx.execute(f"UPDATE session SET {build_totals_update(1)} WHERE id = $1", session_id, *rest) > 0
+    values = get_values(usage)
+    if tx.execute(build_insert(3, "$2"), session_id, now, *values[:-1]):
+        sql = f"UPDATE session SET {build_totals_update(2)} WHERE id = $1"
+        return tx.execute(sql, session_id, *values[ROW_VALUE_COUNT:]) > 0
     return tx.fetch_one("SELECT 1 FROM session WHERE id = $1", session_id) is not None
 
 
@@ -144,9 +147,10 @@ def record_orphan_usage(tx: Transaction, source: UsageSource, usage: TurnUsage, 
     if not usage.has_usage:
         return
     orphan_id = f"{source.turn_id or new_turn_id()}.{secrets.token_hex(4)}"
-    turn_id, *rest = get_values(replace(usage, turn_id=orphan_id, last_prompt_tokens=None))
-    insert(tx, source.session_no, now, source.platform, source.audience_no, turn_id, *rest[:-1])
-    tx.execute(f"UPDATE session SET {build_totals_update(1)} WHERE no = $1", source.session_no, *rest)
+    values = get_values(replace(usage, turn_id=orphan_id, last_prompt_tokens=None))
+    insert(tx, source.session_no, now, source.platform, source.audience_no, *values[:-1])
+    sql = f"UPDATE session SET {build_totals_update(2)} WHERE no = $1"
+    tx.execute(sql, source.session_no, *values[ROW_VALUE_COUNT:])
 
 
 def _update_model(tx: Transaction, session_id: str, usage: TurnUsage) -> bool:
@@ -246,7 +250,7 @@ EXPORT: Final = ExportedTable(
         *make_fields("input_tokens! output_tokens! cache_read_tokens! cache_write_tokens!", FieldKind.NUMBER),
         *make_fields("reasoning_tokens! cost_nanos", FieldKind.NUMBER),
         *make_fields("cost_status!", choices=CostStatus),
-        *make_fields("cost_source platform"),
+        *make_fields("cost_source platform base_url"),
     ),
     references={"audience": "t.audience_no"},
     order=("turn_id", "model"),  # of one session

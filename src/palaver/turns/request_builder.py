@@ -106,8 +106,12 @@ def find_turn_choices(dependencies: RunDependencies, role: Role | None, settings
     """
     agent, rules = dependencies.agent, dependencies.rules
     role = role or Role.GUEST
+    of_chats = {choices.model for choices in rules.chats.values()}  # an owner's choice for a chat is for all roles
     return apply_choices(
-        dependencies.profile, settings, agent.check_model, lambda model: is_model_allowed(agent, rules, role, model)
+        dependencies.profile,
+        settings,
+        agent.check_model,
+        lambda model: model in of_chats or is_model_allowed(agent, rules, role, model),
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 import fastapi.utils
 from fastapi import APIRouter, Request, Response
 from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
@@ -38,6 +39,7 @@ T = TypeVar("T")
 # FastAPI refuses models of pydantic 1, and loads that for the check: 1.6 MiB with the first request. We have none.
 fastapi.utils.annotation_is_pydantic_v1 = lambda _annotation: False  # type: ignore[assignment, attr-defined]
 
+_MAX_UNKNOWN_QUERIES: Final = 10  # that an error names
 _MAX_HANDLERS: Final = 32  # of one route: clients use few combinations of its parameters
 # The fields of a dependency that needs nothing but the request.
 _OF_THE_REQUEST: Final = {"call", "dependencies", "name", "path", "request_param_name", "use_cache"}
@@ -84,6 +86,7 @@ class ApiRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         described, called = self.dependant, drop_descriptions(self.dependant)
         optional = frozenset(_list_optional_queries(called))
+        known = {alias for alias, _ in _list_queries(described)} if self.path.startswith("/api/") else None
         handlers: dict[frozenset[str], Callable[[Request], Coroutine[Any, Any, Response]]] = {}
 
         async def handle(request: Request) -> Response:
@@ -91,6 +94,8 @@ class ApiRoute(APIRoute):
 
             FastAPI takes microseconds for each of them; for all of a list, longer than to read a page of it.
             """
+            if known is not None and not known.issuperset(request.query_params):
+                raise _build_unknown_query_error(request, known)
             absent = optional.difference(request.query_params)
             handler = handlers.get(absent)
             if handler is None:
@@ -186,9 +191,22 @@ def encode_response(data: object) -> Response:
 
 def _list_optional_queries(dependant: Dependant) -> Iterator[str]:
     """List the query parameters of a route and its dependencies that need not be there."""
+    return (alias for alias, is_required in _list_queries(dependant) if not is_required)
+
+
+def _list_queries(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    """List the query parameters of a route and its dependencies, and whether they have to be there."""
     for each in dependant.dependencies:
-        yield from _list_optional_queries(each)
-    yield from (param.alias for param in dependant.query_params if not param.field_info.is_required())
+        yield from _list_queries(each)
+    yield from ((param.alias, param.field_info.is_required()) for param in dependant.query_params)
+
+
+def _build_unknown_query_error(request: Request, known: Collection[str]) -> RequestValidationError:
+    """Build the error for parameters that would be ignored: a list without a condition looks like one that meets it."""
+    names = f"It takes {', '.join(sorted(known))}." if known else "It takes none."
+    unknown = sorted({*request.query_params} - {*known})[:_MAX_UNKNOWN_QUERIES]
+    message = f"This request has no such parameter. {names}"
+    return RequestValidationError([{"loc": ("query", each[:100]), "msg": message} for each in unknown])
 
 
 def _drop_queries(dependant: Dependant, names: Collection[str]) -> Dependant:

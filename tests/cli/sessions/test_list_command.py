@@ -165,6 +165,22 @@ def test_a_session_in_json_has_every_key_and_times_in_utc(home: Home) -> None:
     assert session["display_name"] == "hello"
 
 
+def test_a_list_can_leave_out_platforms_projects_and_profiles(home: Home) -> None:
+    home.add_conversation("train to lisbon", title="Lisbon")
+    thought = home.add_conversation("a train of thought", source=home.bob)
+    home("projects", "create", "Travel")
+    home("sessions", "move", "Lisbon", "Travel")
+
+    def list_ids(*options: str) -> list[str]:
+        return [session["id"] for session in home.get_json("sessions", "list", *options)["sessions"]]
+
+    assert list_ids("--project", "none") == [thought]
+    assert list_ids("--without-platform", "telegram") == [thought]
+    assert list_ids("--without-platform", "telegram", "--without-platform", "signal") == []
+    assert len(list_ids("--profile", "default")) == 2
+    assert "No conversations match." in home.get_text("sessions", "list", "--profile", "work")
+
+
 def test_a_list_can_be_filtered_by_platform_date_and_words(home: Home) -> None:
     lisbon = home.add_conversation("train to lisbon")
     thought = home.add_conversation("a train of thought", source=home.bob)

@@ -6,7 +6,7 @@ import type { Setting, Settings, SettingTemplate } from "./settingsApi";
 const NAME = "<name>";
 const SECTION_PREFIXES = {
   models: ["model", "fallback_models", "models_by_role", "instructions", "context_windows", "prices"],
-  profiles: ["profiles", "personalities"],
+  profiles: ["profiles", "personalities", "chats"],
   conversations: ["timezone", "language", "session_reset", "reset_by_platform", "reset_by_type", "sessions", "compaction", "retention", "privacy"],
   turns: ["turns", "speech"],
   tools: ["toolsets", "mcp_servers"],

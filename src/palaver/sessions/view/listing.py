@@ -17,6 +17,7 @@ from palaver.core.titles import parse_title_slot
 from palaver.people import access_table as audience_members, table as people
 from palaver.people.model import Action
 from palaver.sessions import activity_table as auto_titles, list_table as session_lists, table as sessions
+from palaver.sessions.model import NO_PROJECT
 from palaver.sessions.search_text import parse_query, split_words
 from palaver.sessions.view.scope import ViewPart, ViewScope
 
@@ -85,8 +86,10 @@ class ListCriteria(TypedDict, total=False):
     """The conditions of a list of sessions; None stands for no condition."""
 
     state: str  # active, archived, pinned or expired
-    project: str | None  # id or name
+    project: str | None  # id or name; "none": only sessions in no project
     platform: str | None
+    without_platforms: Sequence[str]
+    profile: str | None  # its name; "default": only sessions that chose none
     person: str | None  # a person who takes part: an id or, in the conversations of the scope, a name
     after: datetime | None  # last active at this moment or later
     before: datetime | None  # last active before this moment
@@ -99,8 +102,8 @@ def load_session_page(
 ) -> Page[Session]:
     """Load a page of the sessions that have messages and meet the criteria, newest first.
 
-    No index covers `title` and `text`: with one of them, and in a lane's scope, a page may be short or even empty and
-    still have a cursor that continues the list.
+    No index covers `title`, `text`, `profile` and no project: with one of them, and in a lane's scope, a page may be
+    short or even empty and still have a cursor that continues the list.
     """
     session_filter, audiences, matches = _find_page(tx, scope, limit, cursor, criteria)
     if matches is None:
@@ -114,14 +117,15 @@ def _find_page(
     """Return where a page of the scope is found, and the condition that no index covers; None: there is none."""
     project, platform, person = criteria.get("project"), criteria.get("platform"), criteria.get("person")
     after, before = criteria.get("after"), criteria.get("before")
-    if platform is not None:
-        platform = platform.strip().lower() if is_storable(platform) else ""  # no session has the platform ""
+    profile, in_no_project = criteria.get("profile"), project == NO_PROJECT
     session_filter = session_lists.SessionFilter(
         state=criteria.get("state", "active"),
         limit=limit,
         cursor=cursor,
-        project_id=None if project is None else scope.get_project(tx, project)[1].id,
-        platform=platform,
+        project_id=None if project is None or in_no_project else scope.get_project(tx, project)[1].id,
+        platform=None if platform is None else _clean_name(platform),
+        without_platforms=sorted(set(map(_clean_name, criteria.get("without_platforms") or ()))),
+        profile=None if profile is None else _clean_name(profile),
         active_since=None if after is None else to_micros(after),
         active_before=None if before is None else to_micros(before),
     )
@@ -132,13 +136,20 @@ def _find_page(
         audiences = sorted(members) if audiences is None else [no for no in audiences if no in members]
     built = (_build_text_condition(criteria.get("text")), _build_title_condition(criteria.get("title")))
     conditions = [matches for matches in built if matches is not None]
-    if not conditions and scope.lane_key is None:
+    if in_no_project:
+        conditions.append(lambda session: session.project_id is None)
+    if not conditions and profile is None and scope.lane_key is None:
         return session_filter, audiences, None
     return (
         session_filter,
         audiences,
         lambda session: scope.is_in_lane(session) and all(matches(session) for matches in conditions),
     )
+
+
+def _clean_name(name: str) -> str:
+    """Return the name of a platform or profile as it is stored; one that can't be stored becomes "", which none has."""
+    return name.strip().lower() if is_storable(name) else ""
 
 
 def _build_text_condition(text: str | None) -> Callable[[Session], bool] | None:
@@ -187,8 +198,8 @@ class SummaryOperations(ViewPart[R]):
 
         States: active, archived, pinned, expired. `after` and `before` limit when they were last active. The words of
         `title` are beginnings of words in it. The words of `text` are looked for in the title, the last line and the
-        name of the place. `-word` must not occur there. With one of the two, a page may be short or even empty and
-        still have a cursor that continues the list.
+        name of the place. `-word` must not occur there. With one of the two, with `profile`, or in no project, a page
+        may be short or even empty and still have a cursor that continues the list.
         """
         session_filter, audiences, matches = _find_page(tx, self._scope, limit, cursor, criteria)
         if matches is None:

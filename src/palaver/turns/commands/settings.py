@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from palaver.agent import profiles, toolsets
-from palaver.agent.profiles import check_model_choice, is_model_allowed, list_allowed_models
+from palaver.agent.profiles import check_chat_choices, check_model_choice, is_model_allowed, list_allowed_models
 from palaver.commands.command import (
+    ADMIN,
     READ_AND_WRITE,
     BadArguments,
     Command,
     CommandCall,
     CommandReply,
+    CommandScopes,
     parse_choice,
     read_action,
     write_action,
 )
 from palaver.commands.context import CommandContext, read_settings
 from palaver.commands.reply_text import describe_undo, escape_markdown, format_code
+from palaver.config.agent_rules import NO_CHAT_CHOICES
+from palaver.config.setting_templates import format_path, to_plain
+from palaver.core.errors import InvalidInput
 from palaver.core.texts import join_texts, say
 from palaver.sessions import activity_table as session_activity, settings_table as session_settings
+from palaver.sessions.inbound import SettingsRequest
+from palaver.sessions.targets import format_source_target
 from palaver.sessions.turn import BusyPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from palaver.config.agent_rules import ChatChoices
     from palaver.sessions.settings_table import SessionSettings, TextSetting
     from palaver.sessions.table import SessionRow
 
 
 DEFAULT = "default"  # the word that resets a setting
+_NO_TOOLS = "none"
 BUSY_POLICY_EFFECTS = {  # what happens to new messages
     BusyPolicy.QUEUE: say("busy.queue", "wait in the queue"),
     BusyPolicy.STEER: say("busy.steer", "go to the agent after its next tool call"),
@@ -73,6 +83,7 @@ def list_models(context: CommandContext) -> CommandReply:
 @write_action("model")
 def choose_model(context: CommandContext, *, model: str | None) -> CommandReply:
     """Set the model of this session; None means the default."""
+    check_chat_choices(find_chat_choices(context), ["model"])
     if model is not None:
         check_model_choice(context.agent, context.rules, context.principal.role, model)
     row, before = _change_setting(context, "model", model)
@@ -145,6 +156,7 @@ def list_tools(context: CommandContext) -> CommandReply:
 @write_action("tools")
 def switch_tools(context: CommandContext, *, switches: Mapping[str, bool] | None) -> CommandReply:
     """Turn toolsets on or off in this session, by name; None turns all of them on."""
+    check_chat_choices(find_chat_choices(context), ["toolsets"])
     names = _list_toolsets(context)
     if switches is not None:
         exact_names = {name.lower(): name for name in names}
@@ -210,6 +222,7 @@ def list_profiles(context: CommandContext) -> CommandReply:
 
 @write_action("profile")
 def choose_profile(context: CommandContext, *, profile: str | None) -> CommandReply:
+    check_chat_choices(find_chat_choices(context), ["profile"])
     if profile is not None:
         check_model = partial(check_model_choice, context.agent, context.rules, context.principal.role)
         profile = profiles.find_profile(context.profile, profile, check_model)
@@ -272,6 +285,86 @@ def show_workspace(context: CommandContext) -> CommandReply:
 @write_action("workspace")
 def choose_workspace(context: CommandContext, *, workspace: str | None) -> CommandReply:
     return _choose(context, "workspace", None if workspace is None else profiles.clean_workspace(workspace))
+
+
+# ---- for a whole chat --------------------------------------------------------------------------------------
+
+
+def find_chat_choices(context: CommandContext) -> ChatChoices:
+    """Return what an owner has set for the chat that a command comes from or, on the page, of the conversation."""
+    row = context.session_row
+    source = context.source if context.source.has_chat or row is None else row.session.origin
+    return context.rules.find_chat_choices(source)
+
+
+def describe_chat_choices(choices: ChatChoices) -> Iterator[str]:
+    """Describe what an owner has set for a chat, in lines; none if there is nothing."""
+    if choices.profile is not None:
+        yield say("chat.profile", "**Profile of this chat**: {name}", name=format_code(choices.profile))
+    if choices.model is not None:
+        yield say("chat.model", "**Model of this chat**: {name}", name=format_code(choices.model))
+    if choices.toolsets is not None:
+        names = ", ".join(map(format_code, choices.toolsets)) or say("text.none", "none")
+        yield say("chat.toolsets", "**Tools of this chat**: {names}", names=names)
+
+
+@read_action("sethere")
+def show_chat_choices(context: CommandContext) -> CommandReply:
+    _find_chat_target(context)
+    choices = find_chat_choices(context)
+    text = _list_chat_choices(choices) or say(
+        "sethere.none",
+        "Nothing is set for this chat: each conversation chooses for itself. To set something for all conversations"
+        " here, use `/sethere profile name`, `/sethere model name` or `/sethere tools name …`.",
+    )
+    return CommandReply(text=text, data=_encode_chat_choices(choices))
+
+
+@read_action("sethere")
+def change_chat_choices(context: CommandContext, *, changes: Mapping[str, Any]) -> CommandReply:
+    """Set profile, model and toolsets of the chat; None removes one. The inbox changes the settings, then replies."""
+    target, role = _find_chat_target(context), context.principal.role
+    if (profile := changes.get("profile")) is not None:
+        check_model = partial(check_model_choice, context.agent, context.rules, role)
+        changes = {**changes, "profile": profiles.find_profile(context.profile, profile, check_model)}
+    if (model := changes.get("model")) is not None:
+        check_model_choice(context.agent, context.rules, role, model)
+    if (names := changes.get("toolsets")) is not None:
+        servers = [f"{toolsets.SERVER_PREFIX}{each}" for each in context.agent.list_tool_servers()]
+        toolsets.check_toolsets_exist(names, [*toolsets.BUILT_IN_TOOLSETS, *servers])
+    keys = {name: format_path(("chats", target, name)) for name in changes}
+    request = SettingsRequest(
+        principal=context.principal,
+        values={keys[name]: to_plain(value) for name, value in changes.items() if value is not None},
+        unset=tuple(keys[name] for name, value in changes.items() if value is None),
+    )
+    choices = replace(context.rules.chats.get(target, NO_CHAT_CHOICES), **changes)
+    text = _list_chat_choices(choices) or say(
+        "sethere.cleared",
+        "Nothing is set for this chat anymore. Its conversations keep what they have until people change it.",
+    )
+    return CommandReply(text=text, data=_encode_chat_choices(choices), settings=request)
+
+
+def _list_chat_choices(choices: ChatChoices) -> str:
+    lines = ["- " + line for line in describe_chat_choices(choices)]
+    if not lines:
+        return ""
+    head = say("sethere.set", "Set for all conversations in this chat, from the next message:")
+    return join_texts("\n", [head, "", *lines, "", say("sethere.clear", "Use `/sethere clear` to undo this.")])
+
+
+def _find_chat_target(context: CommandContext) -> str:
+    if not context.source.has_chat:
+        raise InvalidInput.say(
+            "sethere.no_chat", "There is no chat here to set something for. Use /sethere in a chat on a platform."
+        )
+    return format_source_target(context.source)
+
+
+def _encode_chat_choices(choices: ChatChoices) -> dict[str, Any]:
+    names = None if choices.toolsets is None else list(choices.toolsets)
+    return {"profile": choices.profile, "model": choices.model, "toolsets": names}
 
 
 # ---- shared by the above -----------------------------------------------------------------------------------
@@ -356,6 +449,25 @@ def _parse_tools(text: str) -> CommandCall:
     raise BadArguments.say("tools.usage", "Use `/tools on name`, `/tools off name` or `/tools default`.")
 
 
+def _parse_sethere(text: str) -> CommandCall:
+    word, *names = text.split() or [""]
+    match word.lower(), names:
+        case "", []:
+            return show_chat_choices.call()
+        case "clear", []:
+            return change_chat_choices.call(changes=dict.fromkeys(("profile", "model", "toolsets")))
+        case "profile" | "model" as kind, [name]:
+            return change_chat_choices.call(changes={kind: None if name.lower() == DEFAULT else name})
+        case "tools", [name] if name.lower() in {DEFAULT, _NO_TOOLS}:
+            return change_chat_choices.call(changes={"toolsets": None if name.lower() == DEFAULT else ()})
+        case "tools", [_, *_]:
+            return change_chat_choices.call(changes={"toolsets": tuple(names)})
+    raise BadArguments.say(
+        "sethere.usage",
+        "Use `/sethere profile name`, `/sethere model name`, `/sethere tools name …`, or `/sethere clear`.",
+    )
+
+
 MODEL = Command(
     name="model",
     scopes=READ_AND_WRITE,
@@ -412,6 +524,19 @@ PERSONALITY = Command(
     ),
     example="/personality default",
     parse=parse_choice(list_personalities, lambda name: choose_personality.call(personality=name), DEFAULT),
+)
+SETHERE = Command(
+    name="sethere",
+    scopes=CommandScopes(read=ADMIN, write=ADMIN),
+    usage="[profile name | model name | tools name … | clear]",
+    summary="Set the profile, the model or the tools of this chat",
+    help=(
+        "For owners: applies to every conversation in this chat, or in this thread, and people here can't choose"
+        " another one. `default` instead of a name lets them choose again; `/sethere tools none` leaves the agent no"
+        " tools. Without arguments, shows what is set."
+    ),
+    example="/sethere profile work",
+    parse=_parse_sethere,
 )
 WORKSPACE = Command(
     name="workspace",

@@ -45,7 +45,12 @@ from palaver.sessions.gateway_config import MULTI_SESSION_PLATFORMS
 from palaver.sessions.model import AUTOMATIC_START_REASONS, EndReason, Session, StartReason
 from palaver.sessions.turn import InterruptReason
 from palaver.sessions.usage import TOKEN_COUNTERS, CostStatus
-from palaver.turns.commands.settings import BUSY_POLICY_EFFECTS, format_origin
+from palaver.turns.commands.settings import (
+    BUSY_POLICY_EFFECTS,
+    describe_chat_choices,
+    find_chat_choices,
+    format_origin,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -168,6 +173,7 @@ def show_status(context: CommandContext) -> CommandReply:
             origin=format_origin(settings.model),
         ),
         *_describe_choices(settings),
+        *describe_chat_choices(find_chat_choices(context)),
         *(
             _describe_state(context, row.session, open_turns)
             if row
@@ -291,6 +297,7 @@ def explain_session(context: CommandContext) -> CommandReply:
         *_describe_previous(row.session, previous),
         *_describe_compaction(context, row),
         *_describe_versions(context, row),
+        *describe_chat_choices(find_chat_choices(context)),
     ]
     recent = session_activity.list_recent_events(context.tx, row.no, _RECENT_EVENTS, MAX_RECENT_EVENTS)
     lines += [_describe_event(context, event) for event in recent]

@@ -186,8 +186,17 @@ async def list_sessions(
     expired: Annotated[
         bool, Query(description="Only those that the reset policy has ended, archived or not; `state` does not matter.")
     ] = False,
-    project: Annotated[str | None, Query(description="One of your projects, by id or name.")] = None,
+    project: Annotated[
+        str | None, Query(description="One of your projects, by id or name; `none`: only those in no project.")
+    ] = None,
     platform: Annotated[str | None, Query(description="The platform they come from.", examples=["telegram"])] = None,
+    without_platform: Annotated[
+        list[ShortText] | None,
+        Query(description="Leave out those that come from this platform; repeat it for several.", examples=["cron"]),
+    ] = None,
+    profile: Annotated[
+        str | None, Query(description="The profile chosen in them; `default`: those where none was chosen.")
+    ] = None,
     person_id: Annotated[str | None, Query(description="The id of a person who takes part.")] = None,
     after: Annotated[Moment | None, Query(description="Only those last active at this time or later.")] = None,
     before: Annotated[Moment | None, Query(description="Only those last active before this time.")] = None,
@@ -207,6 +216,8 @@ async def list_sessions(
         cursor=cursor,
         project=project,
         platform=platform,
+        without_platforms=without_platform or (),
+        profile=profile,
         person=person_id,
         after=after,
         before=before,
@@ -250,6 +261,9 @@ async def update_session(
 ) -> ConversationJson:
     """Change a conversation. If one of the changes is not possible, none is made."""
     changes = body.model_dump(exclude_unset=True)
+    if state.gateway.rules.chats:
+        origin = (await view.summaries.get(session_id)).session.origin
+        profiles.check_chat_choices(state.gateway.rules.find_chat_choices(origin), changes)
     if changes.get("model") is not None:
         check_model_choice(state.gateway.agent, state.gateway.rules, caller.person.role, changes["model"])
     changes |= _check_choices(state, caller, changes)

@@ -209,6 +209,7 @@ def sum_usage(
 
 def _read_usage(row: Mapping[str, Any], turn_id: str, model: str, provider: str) -> TurnUsage:
     cost, status = _read_cost(row)
+    counts: dict[str, Any] = {name: as_count(row.get(name)) for name in TOKEN_COUNTERS}
     return TurnUsage(
         turn_id=turn_id,
         model=model or None,
@@ -216,7 +217,7 @@ def _read_usage(row: Mapping[str, Any], turn_id: str, model: str, provider: str)
         cost=cost,
         cost_status=status,
         cost_source=as_text(row.get("cost_source")) or None,
-        **{name: as_count(row.get(name)) for name in TOKEN_COUNTERS},
+        **counts,
     )
 
 
