@@ -96,7 +96,7 @@ async def test_what_waits_because_of_a_restart_fills_no_queue(store: SessionStor
         Outcome.REJECTED,
     ]
     clock.advance(seconds=1)
-    restarted = {"receiving_since": clock.now(), "sent_at": clock.now()}
+    restarted: dict[str, Any] = {"receiving_since": clock.now(), "sent_at": clock.now()}
     assert {await send(inbox, number, **restarted) for number in range(4, 9)} == {Outcome.QUEUED}
 
 

@@ -41,7 +41,7 @@ class Thread:
 
     async def send(self, text: str, user: str = "ada", **fields: Any) -> Outcome:
         self._count += 1
-        defaults = {"message_id": str(self._count), "is_addressed": False, "addresses_others": False}
+        defaults: dict[str, Any] = {"message_id": str(self._count), "is_addressed": False, "addresses_others": False}
         return (await say(self._inbox, self.make_source(user), text, **(defaults | fields))).outcome
 
     async def mention(self, text: str = "@Palaver hello", user: str = "ada", **fields: Any) -> Outcome:

@@ -164,14 +164,11 @@ class MessageQueue:
             busy_since = from_micros(open_turns.oldest.created_at)
             arrival.busy_since = lambda _session_id: busy_since
         is_backlog = inbound.is_backlog(now)
-        if is_backlog:
-            arrival.said_at = inbound.sent_at
+        arrival.said_at = inbound.sent_at if is_backlog else None
         address = self._find_answer_address(tx, inbound, row)
-        busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns)
-        if is_backlog and inbound.busy_policy is None:
-            busy_policy = BusyPolicy.QUEUE  # or each message would end the answer to the one before it
+        busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns, is_backlog=is_backlog)
         waits_for_backlog = is_backlog or _waits_for_backlog(inbound, open_turns, now)
-        rejection = None if is_backlog else self._find_rejection(inbound, open_turns, busy_policy, waits_for_backlog)
+        rejection = self._find_rejection(inbound, open_turns, busy_policy, waits_for_backlog=waits_for_backlog)
         if rejection is not None:
             current = row or lanes.find_current_session(tx, lane_key)
             return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key), False
@@ -256,16 +253,21 @@ class MessageQueue:
         lane_key: SessionKey,
         row: SessionRow | None,
         open_turns: turns.OpenTurns,
+        *,
+        is_backlog: bool,
     ) -> BusyPolicy:
-        """Return the busy policy of the message itself, of its session, or of its platform, in this order."""
-        if inbound.busy_policy is not None or not open_turns.is_busy:
+        """Return the busy policy of the message itself, of its session, or of its platform, in this order.
+
+        In a backlog each message would otherwise end the answer to the one before it.
+        """
+        if inbound.busy_policy is not None or not open_turns.is_busy or is_backlog:
             return inbound.busy_policy or BusyPolicy.QUEUE
         current = row or lanes.find_current_session(tx, lane_key)
         chosen = session_settings.load(tx, current.no).busy_policy if current else None
         return chosen or self.settings.rules.get_busy_policy(inbound.source)
 
     def _find_rejection(
-        self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy, waits_for_backlog: bool
+        self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy, *, waits_for_backlog: bool
     ) -> Receipt | None:
         """Return the receipt of a message that can't be accepted while the agent is busy; None if it can."""
         if not open_turns.is_busy:
