@@ -33,11 +33,11 @@ async def send(inbox: Inbox, number: int, user: str = "ada", **fields: Any) -> O
 
 
 def make_late(clock: FakeClock) -> dict[str, Any]:
-    return {"receiving_since": clock.now(), "sent_at": clock.now() - MINUTE}
+    return {"received_at": clock.now(), "receiving_since": clock.now(), "sent_at": clock.now() - MINUTE}
 
 
 def make_live(clock: FakeClock) -> dict[str, Any]:
-    return {"receiving_since": clock.now() - MINUTE, "sent_at": clock.now()}
+    return {"received_at": clock.now(), "receiving_since": clock.now() - MINUTE, "sent_at": clock.now()}
 
 
 def claim(store: SessionStore, max_turns: int = 9) -> list[str]:
@@ -78,7 +78,7 @@ async def test_the_limits_hold_for_people_who_write_now(store: SessionStore, clo
     live = make_live(clock)
     assert {await send(inbox, number, **live) for number in range(30, 40)} == {Outcome.QUEUED}  # they wait for it, too
     clock.advance(seconds=RECOVERY_TIME.total_seconds())
-    later = {"receiving_since": live["receiving_since"], "sent_at": clock.now()}
+    later = live | {"received_at": clock.now(), "sent_at": clock.now()}
     assert [await send(inbox, number, **later) for number in range(40, 43)] == [
         Outcome.QUEUED,  # what the outage has left does not count
         Outcome.QUEUED,
@@ -96,7 +96,7 @@ async def test_what_waits_because_of_a_restart_fills_no_queue(store: SessionStor
         Outcome.REJECTED,
     ]
     clock.advance(seconds=1)
-    restarted: dict[str, Any] = {"receiving_since": clock.now(), "sent_at": clock.now()}
+    restarted = make_live(clock) | {"receiving_since": clock.now()}
     assert {await send(inbox, number, **restarted) for number in range(4, 9)} == {Outcome.QUEUED}
 
 
@@ -106,10 +106,28 @@ async def test_what_waits_because_of_a_restart_fills_no_queue(store: SessionStor
         (lambda now: {}, False),  # the page, the API, a webhook
         (lambda now: {"sent_at": now - MINUTE}, False),
         (lambda now: {"sent_at": now - MINUTE, "receiving_since": now}, True),
-        (lambda now: {"sent_at": now - MINUTE, "receiving_since": now, "is_sent_at_reliable": False}, False),
-        (lambda now: {"sent_at": (now - MINUTE).replace(tzinfo=None), "receiving_since": now}, False),
+        (
+            lambda now: {
+                "sent_at": now - MINUTE,
+                "received_at": now,
+                "receiving_since": now,
+                "is_sent_at_reliable": False,
+            },
+            False,
+        ),
+        (
+            lambda now: {"sent_at": (now - MINUTE).replace(tzinfo=None), "receiving_since": now},
+            False,
+        ),
         (lambda now: {"sent_at": now - MAX_LIVE_AGE, "receiving_since": now - 2 * MINUTE}, False),
-        (lambda now: {"sent_at": now - MAX_LIVE_AGE - timedelta(seconds=1), "receiving_since": now - MINUTE}, True),
+        (
+            lambda now: {
+                "sent_at": now - MAX_LIVE_AGE - timedelta(seconds=1),
+                "received_at": now,
+                "receiving_since": now - MINUTE,
+            },
+            True,
+        ),
     ],
     ids=["no_platform", "no_account", "before", "sender_clock", "naive", "live", "unreachable"],
 )
@@ -117,7 +135,10 @@ async def test_only_a_platform_can_say_that_a_message_is_late(
     store: SessionStore, clock: FakeClock, fields: Callable[[datetime], dict[str, Any]], *, is_taken: bool
 ) -> None:
     inbox = make_inbox(store, max_queued=1, messages_per_minute={Role.GUEST: 3})
-    outcomes = [await send(inbox, number, **fields(clock.now())) for number in range(9)]
+    sent = fields(clock.now())
+    if "receiving_since" in sent:
+        sent["received_at"] = clock.now()
+    outcomes = [await send(inbox, number, **sent) for number in range(9)]
     assert (Outcome.REJECTED not in outcomes) == is_taken
 
 
@@ -156,9 +177,9 @@ async def test_a_message_that_was_written_in_time_does_not_start_over(
     clock.advance(minutes=50)
     sent_at = clock.now()
     clock.advance(minutes=50)
-    late = await say(inbox, make_dm(), "and now?", "2", sent_at=sent_at, receiving_since=clock.now())
+    late = await say(inbox, make_dm(), "and now?", "2", **(make_late(clock) | {"sent_at": sent_at}))
     assert late.session_id == first.session_id
     answer(store, late)
     clock.advance(minutes=70)
-    later = await say(inbox, make_dm(), "much later", "3", sent_at=clock.now(), receiving_since=sent_at)
+    later = await say(inbox, make_dm(), "much later", "3", **make_live(clock))
     assert later.session_id != first.session_id

@@ -63,7 +63,8 @@ class ConnectionLink:
         self._check_open()
         update = replace(update, source=replace(update.source, account=self._fence.account))
         if isinstance(update, Inbound):
-            update = replace(update, receiving_since=self._receiving_since or self._clock.now())
+            now = self._clock.now()
+            update = replace(update, received_at=now, receiving_since=self._receiving_since or now)
         receipt = await self._inbox.accept(update, cursor=cursor, fence=self._fence)
         if isinstance(update, Inbound):
             self._on_message()

@@ -281,7 +281,7 @@ class Inbox:
             return duplicate, None
         may_run = False
         text = get_text(inbound)
-        is_counted = speaker.can_speak and not inbound.is_backlog(now)
+        is_counted = speaker.can_speak and not inbound.is_backlog
         refusal = access.count_message(tx, person, call, self._settings.rules, now) if is_counted else None
         if not speaker.can_speak:
             receipt = pairing.receive_stranger(tx, inbound, call, self._store.config, now)
@@ -312,7 +312,7 @@ class Inbox:
         if duplicate is not None:
             return duplicate
         now = self._store.clock.now()
-        refusal = None if inbound.is_backlog(now) else access.check_message_rate(tx, person, self._settings.rules, now)
+        refusal = None if inbound.is_backlog else access.check_message_rate(tx, person, self._settings.rules, now)
         if refusal is not None:
             return self._translate(refusal, inbound)
         try:
@@ -369,7 +369,7 @@ class Inbox:
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         inbound = self._merge_sender(tx, inbound)
         now = self._store.clock.now()
-        if not inbound.is_backlog(now):
+        if not inbound.is_backlog:
             access.count_read(tx, inbound.source, self._settings.rules, now)
         return record_receipt_once(tx, inbound, receipt, to_micros(now))
 

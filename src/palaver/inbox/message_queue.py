@@ -163,11 +163,10 @@ class MessageQueue:
         if open_turns.oldest is not None:
             busy_since = from_micros(open_turns.oldest.created_at)
             arrival.busy_since = lambda _session_id: busy_since
-        is_backlog = inbound.is_backlog(now)
-        arrival.said_at = inbound.sent_at if is_backlog else None
+        arrival.said_at = inbound.sent_at if inbound.is_backlog else None
         address = self._find_answer_address(tx, inbound, row)
-        busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns, is_backlog=is_backlog)
-        waits_for_backlog = is_backlog or _waits_for_backlog(inbound, open_turns, now)
+        busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns)
+        waits_for_backlog = inbound.is_backlog or _waits_for_backlog(inbound, open_turns, now)
         rejection = self._find_rejection(inbound, open_turns, busy_policy, waits_for_backlog=waits_for_backlog)
         if rejection is not None:
             current = row or lanes.find_current_session(tx, lane_key)
@@ -253,14 +252,12 @@ class MessageQueue:
         lane_key: SessionKey,
         row: SessionRow | None,
         open_turns: turns.OpenTurns,
-        *,
-        is_backlog: bool,
     ) -> BusyPolicy:
         """Return the busy policy of the message itself, of its session, or of its platform, in this order.
 
         In a backlog each message would otherwise end the answer to the one before it.
         """
-        if inbound.busy_policy is not None or not open_turns.is_busy or is_backlog:
+        if inbound.busy_policy is not None or not open_turns.is_busy or inbound.is_backlog:
             return inbound.busy_policy or BusyPolicy.QUEUE
         current = row or lanes.find_current_session(tx, lane_key)
         chosen = session_settings.load(tx, current.no).busy_policy if current else None

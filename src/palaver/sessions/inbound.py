@@ -93,7 +93,8 @@ class Inbound:
     is_from_bot: bool = False  # of the platform: a program wrote it
     sent_at: datetime | None = None  # as the platform says
     is_sent_at_reliable: bool = True  # the platform's own servers say it: no sender can choose it
-    receiving_since: datetime | None = None  # since when our account has been connected; None: it is no account
+    received_at: datetime | None = None  # by our account on the platform; None: it has not come through one
+    receiving_since: datetime | None = None  # since when the account was connected then
     files: Sequence[InboundFile] = ()
     transcripts: Mapping[str, Transcript] = field(default_factory=dict)  # of recordings among the files, by their id
     album_id: str | None = None  # messages with the same one are sent together, and answered together
@@ -109,16 +110,17 @@ class Inbound:
         in_thread = self.source.thread_id is not None and self.source.chat_type is not ChatType.DM
         return in_thread and self.addresses_others is False and not self.is_from_bot  # None: threads are unlike these
 
-    def is_backlog(self, now: datetime) -> bool:
+    @property
+    def is_backlog(self) -> bool:
         """Return whether the platform hands the message over late, after an outage or a restart.
 
         Messages that pile up while we can't receive are no flood, and each of them wants its answer.
         """
-        if self.receiving_since is None or not self.is_sent_at_reliable:
+        if self.received_at is None or self.receiving_since is None or not self.is_sent_at_reliable:
             return False
         if self.sent_at is None or self.sent_at.tzinfo is None:
             return False
-        return self.sent_at < self.receiving_since or now - self.sent_at > MAX_LIVE_AGE
+        return self.sent_at < self.receiving_since or self.received_at - self.sent_at > MAX_LIVE_AGE
 
     @property
     def can_be_repeated(self) -> bool:

@@ -122,7 +122,7 @@ def has_any(tx: Transaction, source: SessionSource) -> bool:
 
 
 def has_message_to_others(tx: Transaction, source: SessionSource, after: int) -> bool:
-    """Return whether people in a thread have turned to somebody else since its lane has last seen it."""
+    """Return whether a person in a thread has addressed another one since its lane has last seen it."""
     sql = f"SELECT 1 FROM group_message WHERE {_IS_THREAD} AND no > $5 AND is_to_others = 1 LIMIT 1"
     return tx.fetch_one(sql, *_make_thread(source), after) is not None
 
