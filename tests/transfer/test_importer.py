@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -305,18 +306,107 @@ def test_a_conversation_that_grew_there_gets_its_new_messages(
     assert count(run(make_conversation("c1", entries))) == {"unchanged": 1}
 
 
-def test_a_conversation_that_went_on_here_or_changed_there_stays_as_it_is(
+@pytest.mark.both_engines
+def test_the_rest_of_a_conversation_that_went_on_both_there_and_here_is_a_branch_of_it(
     store: SessionStore, run: Callable[..., ImportReport]
 ) -> None:
-    run(make_conversation("c1", make_exchange("a", "b")), make_conversation("c2", make_exchange("x", "y")))
-    here, there = (next(s.id for s in list_all(store) if get_texts(store, s.id)[0] == text) for text in ("a", "x"))
-    store.append_to_transcript(here, "said here")
-    report = run(
-        make_conversation("c1", make_exchange("a", "b", "c")), make_conversation("c2", make_exchange("x", "other", "z"))
-    )
-    assert count(report) == {"changed": 2}
-    assert get_texts(store, here) == ["a", "b", "said here"]
-    assert get_texts(store, there) == ["x", "y"]
+    def make(*texts: str, title: str = "Trip") -> ImportedItem:
+        return make_conversation("c1", make_exchange(*texts), title=title, source=ADA, is_current=True)
+
+    run(make("a", "b"))
+    here = get_only(store)
+    store.append_to_transcript(here.id, "said here")
+    before = store.load_events(here.id)
+    dry = run(make("a", "b", "c", "d"), dry_run=True)
+    report = run(make("a", "b", "c", "d"))
+    assert count(dry) == count(report) == {"continued": 1, "conversations": 1, "messages": 2}
+    (note,) = report.notes.lines
+    assert note.startswith("Conversation 'c1' ('Trip') went on both there and here. It stays as it is here.")
+    assert "“Trip #2”" in note
+    assert dry.notes.lines == report.notes.lines
+
+    rest = next(each for each in list_all(store) if each.id != here.id)
+    assert (rest.title, rest.parent_id, rest.created_at) == ("Trip #2", here.id, START + timedelta(minutes=2))
+    assert get_texts(store, rest.id) == ["c", "d"]
+    *events, forked = store.load_events(here.id)
+    assert events == before
+    assert (forked.kind, forked.facts["fork_id"]) == (EventKind.FORKED, rest.id)
+    started = store.load_events(rest.id)[0]
+    assert (started.facts["reason"], started.facts["previous"], started.facts["is_rest"]) == ("fork", here.id, True)
+    assert store.get_or_create_session(ADA).session.id == here.id
+
+    written = dump(store)
+    report = run(make("a", "b", "c", "d"))
+    assert (count(report), report.notes.lines) == ({"unchanged": 1}, [])
+    assert dump(store) == written
+    grown = run(make("a", "b", "c", "d", "e"))
+    assert count(grown) == {"continued": 1, "grown": 1, "messages": 1}
+    assert "“Trip #2”" in grown.notes.lines[0]
+    assert get_texts(store, rest.id) == ["c", "d", "e"]
+
+    assert len(store.load_events(here.id)) == len(before) + 1
+
+    store.append_to_transcript(rest.id, "said here, too")
+    run(make("a", "b", "c", "d", "e", "f"))
+    last = next(each for each in list_all(store) if each.id not in {here.id, rest.id})
+    assert (last.title, last.parent_id, get_texts(store, last.id)) == ("Trip #3", rest.id, ["f"])
+    store.delete_session(last.id)
+    assert count(run(make("a", "b", "c", "d", "e", "f", "g"))) == {"deleted": 1}
+
+
+def test_the_rest_of_a_conversation_comes_in_once_after_an_interruption(
+    store: SessionStore, run: Callable[..., ImportReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation_writer, "ROWS_PER_STEP", 1)
+    monkeypatch.setattr(write_queue, "MAX_BATCH_ROWS", 1)
+    run(make_conversation("c1", make_exchange("a", "b"), title="Trip"))
+    here = get_only(store)
+    store.append_to_transcript(here.id, "said here")
+    entries = make_exchange("a", "b", "c", "d", "e")
+
+    readings = iter([5, 4])  # entries; the first time, the import looks only for what is new
+
+    def open_entries() -> Any:
+        yield from entries[: next(readings)]
+        raise RuntimeError("the disk was removed")
+
+    broken = replace(make_conversation("c1", []), open_entries=open_entries)
+    with pytest.raises(RuntimeError):
+        run(broken)
+    assert [each.id for each in list_all(store)] == [here.id]
+    report = run(make_conversation("c1", entries, title="Trip"))
+    assert count(report) == {"continued": 1, "conversations": 1, "messages": 3}
+    (rest,) = [each for each in list_all(store) if each.id != here.id]
+    assert (rest.title, get_texts(store, rest.id)) == ("Trip #2", ["c", "d", "e"])
+    assert [event.kind for event in store.load_events(here.id)].count(EventKind.FORKED) == 1
+
+
+def test_the_rest_of_a_conversation_without_a_title_is_named_after_it(
+    store: SessionStore, run: Callable[..., ImportReport]
+) -> None:
+    run(make_conversation("c1", make_exchange("What is this?", "b")))
+    here = get_only(store)
+    store.append_to_transcript(here.id, "said here")
+    run(make_conversation("c1", make_exchange("What is this?", "b", "c")))
+    assert {each.title for each in list_all(store) if each.id != here.id} == {"What is this? #2"}
+
+
+async def test_the_rest_of_a_persons_own_import_is_theirs_alone(store: SessionStore, importer: Importer) -> None:
+    ada = store.get_or_create_person(ADA)
+    await import_for(importer, ada, make_conversation("c1", make_exchange("a", "b"), source=CLUB))
+    (here,) = store.seen_by(ada.principal).list()
+    store.append_to_transcript(here.id, "said here")
+    await import_for(importer, ada, make_conversation("c1", make_exchange("a", "b", "c"), source=CLUB))
+    assert len(store.seen_by(ada.principal).list()) == 2
+    assert store.seen_by(store.get_owner().principal).list() == ()
+
+
+def test_a_conversation_that_changed_there_stays_as_it_is(
+    store: SessionStore, run: Callable[..., ImportReport]
+) -> None:
+    run(make_conversation("c2", make_exchange("x", "y")))
+    assert count(run(make_conversation("c2", make_exchange("x", "other", "z")))) == {"changed": 1}
+    assert get_texts(store, get_only(store).id) == ["x", "y"]
 
 
 def test_a_conversation_that_was_deleted_here_does_not_come_back(
@@ -328,20 +418,39 @@ def test_a_conversation_that_was_deleted_here_does_not_come_back(
     assert list_all(store) == []
 
 
-def test_a_dry_run_says_the_same_and_writes_nothing(store: SessionStore, run: Callable[..., ImportReport]) -> None:
+def test_a_dry_run_says_the_same_and_writes_nothing(
+    store: SessionStore, run: Callable[..., ImportReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_queue, "MAX_BATCH_ROWS", 2)
+    group = SessionSource("telegram", "g1", chat_type="group", user_id="bo", user_name="Bo")
     items = [
-        make_conversation("c1", make_exchange("a", "b"), source=ADA, is_current=True),
-        make_conversation("c2", [make_message("x" * (MAX_MESSAGE_BYTES + 10))]),
+        ImportedAccount(platform="telegram", user_id="ada", is_owner=True),
+        ImportedAccount(platform="telegram", user_id="ada"),
+        ImportedHomeChannel(source=ADA),
+        ImportedHomeChannel(source=group),
+        make_conversation("c1", make_exchange("a", "b"), source=ADA, is_current=True, title="Trip"),
+        make_conversation("c2", [make_message("x" * (MAX_MESSAGE_BYTES + 10), files=(make_file("a.txt", b"a"),))]),
+        make_conversation("c3", make_exchange("a", "b"), source=ADA, is_current=True, title="Trip"),
+        make_conversation("c4", make_exchange("a", "b"), source=group, project=ImportedProject(name="Home")),
+        make_conversation("c5", make_exchange("a"), project=ImportedProject(name="Home"), profile="none"),
+        make_conversation("c5", make_exchange("a")),
+        make_conversation("c6", []),
         ImportedMemory(origin_id="m1", text="Likes tea"),
+        ImportedMemory(origin_id="m2", text=" "),
+        ImportedJob(origin_id="j1", name="Morning", prompt="Hello", schedule="0 7 * * *"),
+        ImportedJob(origin_id="j2", name="Never", prompt="Hello", schedule="never"),
+        ImportProblem(where="a file", what="It is damaged."),
     ]
     store.get_owner()
-    before = dump(store)
-    dry = run(*items, dry_run=True)
-    assert dump(store) == before
-    real = run(*items)
-    assert (dry.counts["conversations"], dry.counts["messages"]) == (2, 3)
-    assert (real.counts["conversations"], real.counts["messages"]) == (2, 3)
-    assert dry.problems.lines == real.problems.lines
+    for expected in ("conversations", "unchanged"):
+        before = dump(store)
+        dry = run(*items, dry_run=True)
+        assert dump(store) == before
+        real = run(*items)
+        assert count(dry) == count(real)
+        assert count(dry)[expected] > 1
+        for name in ("problems", "notes", "folded"):
+            assert sorted(getattr(dry, name).lines) == sorted(getattr(real, name).lines)
     assert next(dry.format_lines()) == "This would come in:"
 
 

@@ -209,9 +209,11 @@ function SessionLink({ id, label }: { id: unknown; label: string }) {
   ) : null;
 }
 
-function describeStart({ reason, copied_count: copiedCount, is_shortened: isShortened }: Record<string, unknown>): string {
+function describeStart(facts: Record<string, unknown>): string {
+  const { reason, copied_count: copiedCount, is_rest: isRest, is_shortened: isShortened } = facts;
   if (reason === "idle") return words.startedIdle;
   if (reason === "daily") return words.startedDaily;
+  if (reason === "fork" && isRest === true) return words.startedRest;
   if (reason === "fork" && isShortened === true) return words.startedShortenedFork;
   if (reason === "fork") return copiedCount === 0 ? words.startedEmptyFork : words.startedFork;
   return words.startedManual;

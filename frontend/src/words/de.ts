@@ -223,6 +223,7 @@ export const de: Words = {
   startedShortenedFork: "Hier abgezweigt. Die Nachrichten darüber stammen aus dem ursprünglichen Chat; er ist so lang, dass seine ältesten fehlen.",
   startedFork: "Hier abgezweigt. Alles darüber stammt aus dem ursprünglichen Chat.",
   startedEmptyFork: "Vom Anfang des ursprünglichen Chats abgezweigt.",
+  startedRest: "Was folgt, wurde in dem Programm gesagt, aus dem dieser Chat stammt, während der ursprüngliche Chat hier weiterging.",
   openPrevious: "Vorheriger Chat",
   openOriginal: "Ursprünglicher Chat",
   endedIdle: "Nach längerer Inaktivität automatisch beendet. Schreib eine Nachricht, um fortzufahren.",

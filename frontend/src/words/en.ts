@@ -235,6 +235,7 @@ export const en = {
   startedShortenedFork: "Branched here. The messages above are from the original conversation, which is so long that its oldest ones were left out.",
   startedFork: "Branched here. Everything above is from the original conversation.",
   startedEmptyFork: "Branched from the start of the original conversation.",
+  startedRest: "What follows was said in the program it was imported from, while the original conversation went on here.",
   openPrevious: "Previous conversation",
   openOriginal: "Original conversation",
   endedIdle: "Ended automatically after a period of inactivity. Send a message to continue.",

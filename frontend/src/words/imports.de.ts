@@ -27,6 +27,7 @@ export const importsDe: Pick<Words, keyof typeof importsEn> = {
     conversations: "Neue Chats",
     messages: "Nachrichten",
     grown: "Chats mit neuen Nachrichten",
+    continued: "Hier und dort fortgesetzt, der Rest ist in einer Abzweigung",
     files: "Dateien",
     projects: "Projekte",
     memories: "Erinnerungen",

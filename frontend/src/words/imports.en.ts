@@ -24,6 +24,7 @@ export const importsEn = {
     conversations: "New conversations",
     messages: "Messages",
     grown: "Conversations with new messages",
+    continued: "Continued both here and there, with the rest in a branch",
     files: "Files",
     projects: "Projects",
     memories: "Memories",

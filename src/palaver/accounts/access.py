@@ -143,9 +143,13 @@ def count_message(
 ) -> Receipt | None:
     """Count a person's message; return the receipt that refuses it, if it is too many."""
     limit = _find_limit(person, rules)
-    if person is None or limit is None or (call is not None and call.command in _UNLIMITED_COMMANDS):
+    if person is None or limit is None or is_unlimited(call):
         return None
     return _make_refusal(person, limit, chat_access.count_message(tx, person.id, limit, to_micros(now)))
+
+
+def is_unlimited(call: CommandCall | MessageCall | None) -> bool:
+    return call is not None and call.command in _UNLIMITED_COMMANDS
 
 
 def check_message_rate(tx: Transaction, person: Person, rules: TurnRules, now: datetime) -> Receipt | None:

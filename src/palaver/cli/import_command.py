@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver.cli import output
-from palaver.cli.options import json_option, load_cli_settings, open_store
+from palaver.cli.options import is_interactive, json_option, load_cli_settings, open_store
 from palaver.cli.people import find_person
 
 if TYPE_CHECKING:
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from palaver.config import Settings
+    from palaver.core.source import SessionSource
+    from palaver.people.model import Person
     from palaver.sessions.store import SessionStore
-    from palaver.transfer.imported import ReaderManifest
+    from palaver.transfer.imported import ImportReader, ReaderManifest
     from palaver.transfer.report import ImportReport
 
 OWN_FORMAT = "palaver"
+_MAX_CHOICES = 30  # of chat accounts, those with the most conversations
 
 
 class _FormatChoice(click.ParamType[str]):
@@ -58,9 +61,23 @@ def _get_readers() -> Mapping[str, ReaderManifest]:
     "--person", metavar="NAME", help="Whose the conversations are that name no person. [default: you, the owner]"
 )
 @click.option("--account", metavar="ACCOUNT", help="Which account of Open WebUI, if its files have several.")
+@click.option(
+    "--me",
+    "own_accounts",
+    metavar="PLATFORM:USER",
+    multiple=True,
+    help="A chat account that is yours, such as telegram:42: its conversations are yours, too. May be repeated.",
+)
+@click.option("--yes", is_flag=True, help="Don't ask which chat accounts are yours.")
 @json_option
 def import_command(
-    import_format: str, path: Path | None, dry_run: bool, person: str | None, account: str | None
+    import_format: str,
+    path: Path | None,
+    dry_run: bool,
+    person: str | None,
+    account: str | None,
+    own_accounts: tuple[str, ...],
+    yes: bool,
 ) -> None:
     """Import conversations from another program.
 
@@ -78,12 +95,21 @@ def import_command(
         labels = " and ".join(each.label for each in _get_readers().values() if each.has_accounts)
         raise click.UsageError(f"--account: only the files of {labels} have accounts.")
 
+    if own_accounts and (import_format == OWN_FORMAT or person is not None):
+        raise click.UsageError(
+            "--me: names accounts of the owner. It can't be used with an export of Palaver or --person."
+        )
+
     settings = load_cli_settings()
     with open_store(settings) as store:
         if import_format == OWN_FORMAT:
             report = _import_own(store, settings, files, dry_run=dry_run)
         else:
-            report = _import_foreign(store, settings, import_format, files, person, account, dry_run=dry_run)
+            with closing(_open_reader(import_format, files, account)) as opened:
+                owner = find_person(store, person)
+                can_ask = person is None and not yes
+                own = _choose_accounts(store, opened, owner, own_accounts, can_ask=can_ask)
+                report = _import_foreign(store, settings, opened, owner, own, dry_run=dry_run)
     if output.wants_json():
         output.print_json(report.to_dict())
     else:
@@ -100,28 +126,71 @@ def _import_own(store: SessionStore, settings: Settings, path: Path, *, dry_run:
         return restore_export(store, attachments, path, dry_run=dry_run, on_progress=advance)
 
 
+def _open_reader(import_format: str, path: Path, account: str | None) -> ImportReader:
+    from palaver.transfer.readers import open_reader
+
+    return open_reader(import_format, path, account)
+
+
 def _import_foreign(
     store: SessionStore,
     settings: Settings,
-    import_format: str,
-    path: Path,
-    person_name: str | None,
-    account: str | None,
+    reader: ImportReader,
+    person: Person,
+    own_accounts: tuple[SessionSource, ...],
     *,
     dry_run: bool,
 ) -> ImportReport:
     from palaver.app import load_stored_settings, make_attachments, make_importer
-    from palaver.transfer.readers import open_reader
 
-    with closing(open_reader(import_format, path, account)) as reader:
-        person = find_person(store, person_name)
-        total = reader.count_conversations()
-        profile = load_stored_settings(store, settings).settings.agent
-        importer = make_importer(store, make_attachments(store, settings), profile)
-        with _show_progress("Importing", unit="conversations") as advance:
-            return importer.import_files(
-                reader, person, dry_run=dry_run, on_progress=lambda count: advance(count, total)
-            )
+    total = reader.count_conversations()
+    profile = load_stored_settings(store, settings).settings.agent
+    importer = make_importer(store, make_attachments(store, settings), profile)
+    with _show_progress("Importing", unit="conversations") as advance:
+        return importer.import_files(
+            reader,
+            person,
+            own_accounts=own_accounts,
+            dry_run=dry_run,
+            on_progress=lambda count: advance(count, total),
+        )
+
+
+def _choose_accounts(
+    store: SessionStore, reader: ImportReader, person: Person, names: tuple[str, ...], *, can_ask: bool
+) -> tuple[SessionSource, ...]:
+    """Return the chat accounts that belong to the owner: those that were named, else ask at a terminal."""
+    from palaver.transfer.chat_accounts import find_accounts, list_chat_accounts, list_unlinked_accounts
+
+    if not names and not (can_ask and is_interactive() and not output.wants_json()):
+        return ()
+    accounts = list_chat_accounts(reader)
+    if names:
+        return find_accounts(accounts, names)
+    every = list_unlinked_accounts(store, accounts, person.id)
+    if not every:
+        return ()
+    choices = every[:_MAX_CHOICES]
+    click.echo("Which of these chat accounts are yours? Their conversations become yours, too.", err=True)
+    for number, choice in enumerate(choices, 1):
+        click.echo(f"{number:>4}  {output.clean_line(str(choice))}", err=True)
+    if len(every) > len(choices):
+        click.echo(f"      … and {len(every) - len(choices):,} more; name those with --me.", err=True)
+    chosen = click.prompt(
+        "Numbers, separated by commas, or Enter for none",
+        default="",
+        show_default=False,
+        value_proc=lambda text: _parse_numbers(text, len(choices)),
+        err=True,
+    )
+    return tuple(choices[number - 1].source for number in chosen or ())
+
+
+def _parse_numbers(text: str, count: int) -> list[int]:
+    numbers = text.replace(",", " ").split()
+    if not all(each.isascii() and each.isdigit() and 1 <= int(each[:9]) <= count for each in numbers):
+        raise click.BadParameter(f"Use numbers from 1 to {count}.")
+    return sorted({int(each) for each in numbers})
 
 
 @contextmanager

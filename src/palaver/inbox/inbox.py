@@ -18,7 +18,9 @@ from palaver.core.text import is_storable
 from palaver.core.texts import use_language
 from palaver.delivery import accounts_table as platform_cursors
 from palaver.inbox import message_queue as group_chats
+from palaver.inbox.answer_brake import find_pause
 from palaver.inbox.files import ExportFiles, FileReceiver, use_fallback_reply
+from palaver.inbox.known_quotes import cut_known_quotes
 from palaver.inbox.message_queue import MessageQueue
 from palaver.inbox.receipts import (
     BotLimit,
@@ -147,11 +149,18 @@ class Inbox:
             is_for_agent = False
         elif depends_on_thread:
             is_for_agent = await self._store.engine.arun(Read(lambda tx: self._is_follow_up(tx, inbound)))
+        if inbound.cut_quotes is not None:
+            inbound = await cut_known_quotes(self._store, inbound, has_context=is_for_agent)
         if not is_for_agent:
             return await self._write(lambda tx: self._record(tx, inbound), checkpoint)
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
-        return await self._accept_call(inbound, REGISTRY.parse(get_written_text(inbound)), checkpoint)
+        call = REGISTRY.parse(get_written_text(inbound))
+        if inbound.may_be_from_bot and not access.is_unlimited(call):
+            pause = await self._store.engine.arun(Read(lambda tx: self._find_pause(tx, inbound)))
+            if pause is not None:
+                return await self._write(lambda tx: self._record_pause(tx, inbound, pause), checkpoint)
+        return await self._accept_call(inbound, call, checkpoint)
 
     async def _accept_call(self, inbound: Inbound, call: Call, checkpoint: Checkpoint) -> Receipt:
         if inbound.message_id is not None and not is_storable(inbound.message_id):
@@ -365,6 +374,19 @@ class Inbox:
         inbound = self._merge_sender(tx, inbound)
         rejection = self._build_rejection(tx, inbound, error)
         return record_receipt_once(tx, inbound, rejection, to_micros(self._store.clock.now()))
+
+    def _find_pause(self, tx: Transaction, inbound: Inbound) -> Receipt | None:
+        """Return the receipt of a message that is not answered because programs seem to answer each other."""
+        source, person = self._find_known_sender(tx, inbound)
+        if source is None or person is None or find_duplicate(tx, inbound) is not None:
+            return None
+        now = self._store.clock.now()
+        current = lanes.find_current_session(tx, lanes.resolve_key(tx, self._store.build_arrival(source, now)))
+        return find_pause(tx, source, current, now)
+
+    def _record_pause(self, tx: Transaction, inbound: Inbound, pause: Receipt) -> Receipt:
+        inbound = self._merge_sender(tx, inbound)
+        return record_receipt_once(tx, inbound, self._translate(pause, inbound), to_micros(self._store.clock.now()))
 
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         inbound = self._merge_sender(tx, inbound)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _STORED_FIELDS = ("session_id", "session_key", "turn_id", "seq", "reply")
+ERROR_KEY: Final = "error"  # in a stored receipt: the code of why the message was refused
 _SENDER_KEY = "sender"  # in a stored receipt: the account that sent the message
 MAX_ANSWERS_PER_MINUTE: Final = 6  # to programs, for each account
 _WINDOW_SECONDS: Final = 60.0
@@ -99,6 +100,8 @@ def save_receipt(tx: Transaction, inbound: Inbound, receipt: Receipt, now: int) 
     fields: dict[str, Any] = {name: value for name in _STORED_FIELDS if (value := getattr(receipt, name)) is not None}
     if receipt.facts and receipt.facts.get(SECRET_FACT):
         fields.pop("reply", None)
+    if receipt.outcome is Outcome.REJECTED and receipt.facts and "error" in receipt.facts:
+        fields[ERROR_KEY] = receipt.facts["error"]
     if receipt.is_stored and inbound.answer_address is not None:
         fields[_SENDER_KEY] = find_sender(inbound.source)
     inbound_messages.save_receipt(tx, inbound, {"outcome": receipt.outcome.value, **fields}, now)

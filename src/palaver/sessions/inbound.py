@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from palaver.core.dataclass import dataclass
 from palaver.core.source import (
@@ -72,6 +72,13 @@ class RepliedMessage:
     is_own: bool = False  # it is a message of our account
 
 
+class KnownText(NamedTuple):
+    """A text that a conversation has already."""
+
+    text: str
+    authors: tuple[str, ...] = ()  # the id and the name of the person who wrote it; empty: the agent
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
     """A message from a platform, the web, the terminal or the API."""
@@ -98,6 +105,9 @@ class Inbound:
     files: Sequence[InboundFile] = ()
     transcripts: Mapping[str, Transcript] = field(default_factory=dict)  # of recordings among the files, by their id
     album_id: str | None = None  # messages with the same one are sent together, and answered together
+    # Returns `content` without what it quotes of its own conversation: of these texts. None: it quotes nothing.
+    cut_quotes: Callable[[Sequence[KnownText]], str] | None = field(default=None, compare=False, repr=False)
+    may_be_from_bot: bool = False  # on its platform many programs do not say what they are: answers are limited
 
     @property
     def answer_address(self) -> Address | None:

@@ -47,6 +47,18 @@ def _find_receipt(tx: Transaction, key: tuple[str, ...]) -> dict[str, Any] | Non
     return None if receipt is None else dict(json.loads(receipt))
 
 
+class ReceivedAt(NamedTuple):
+    received_at: int
+    receipt: str  # JSON
+
+
+def list_received(tx: Transaction, source: SessionSource, since: int, limit: int) -> list[ReceivedAt]:
+    """Return when the newest messages of a chat came since a time, and their receipts; the newest first."""
+    sql = """SELECT received_at, receipt FROM inbound_message WHERE platform = $1 AND account = $2 AND chat = $3
+        AND received_at >= $4 ORDER BY received_at DESC LIMIT $5"""
+    return [ReceivedAt(*row) for row in tx.fetch_all(sql, *_make_chat(source), since, limit)]
+
+
 def save_receipt(tx: Transaction, inbound: Inbound, receipt: dict[str, Any], now: int) -> None:
     """Store what was answered, for when the same message comes again."""
     if inbound.message_id is None:

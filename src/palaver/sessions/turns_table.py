@@ -304,6 +304,12 @@ def list_between(tx: Transaction, session_no: int, first: int, last: int) -> lis
     return _list_turns(tx, "t.session_no = $1 AND t.no BETWEEN $2 AND $3 ORDER BY t.no", session_no, first, last)
 
 
+def list_start_times(tx: Transaction, session_no: int, limit: int) -> list[int]:
+    """Return when the newest turns of a session were queued, the newest first."""
+    sql = "SELECT created_at FROM turn WHERE session_no = $1 ORDER BY no DESC LIMIT $2"
+    return [row[0] for row in tx.fetch_all(sql, session_no, limit)]
+
+
 def find_last_ended(tx: Transaction, session_no: int, seq: int) -> int:
     """Return the number of the last turn before all open ones that answered a message up to `seq`, or 0.
 

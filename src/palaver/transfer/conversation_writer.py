@@ -1,7 +1,8 @@
 """Imports conversations of other programs: each becomes a session with its log, counters, title, usage and lane.
 
-A conversation that came in before is recognized by its id there. If it has grown there, and was not continued here,
-its new messages are appended; if it was deleted here, it does not come back.
+A conversation that came in before is recognized by its id there. If it has grown there, its new messages are appended
+or, if it was continued here too, become a second conversation that branches from it. If it was deleted here, it does
+not come back.
 
 The entries are read once and never kept: rows go to the queue in steps, each with the progress that it means. A long
 conversation is written by several transactions, which no list shows before the last. After a crash, the next run goes
@@ -10,27 +11,31 @@ on where the last one stopped.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from palaver.agent.profiles import clean_workspace
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
 from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction
-from palaver.core.errors import InvalidInput, InvalidTitle
+from palaver.core.errors import InvalidInput, InvalidTitle, SessionNotFound
 from palaver.core.ids import PersonId, SessionId, new_session_id
 from palaver.core.source import encode_source
 from palaver.core.text import make_storable
-from palaver.core.titles import MAX_TITLE_CHARS, clean_title, make_words_title
+from palaver.core.titles import MAX_TITLE_CHARS, clean_title, make_words_title, number_title, strip_title_number
 from palaver.media import table as attachments
 from palaver.people import table as people
 from palaver.sessions import (
     hidden_ranges as read_marks,
+    log_table as events,
     projects_table as projects,
     table as sessions,
     usage_table as usage,
 )
+from palaver.sessions.events import EventKind
 from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.message import Author
 from palaver.sessions.model import EndReason, StartReason
@@ -42,13 +47,13 @@ from palaver.transfer.imported import (
     ImportedEntry,
     ImportedFile,
     ImportedMessage,
-    ImportedProject,
     ImportProblem,
 )
 from palaver.transfer.places import Place, PlaceFinder, put_on_lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from palaver.transfer.import_rows import EventRow
     from palaver.transfer.imports_table import ItemKey, ItemProgress
@@ -64,13 +69,21 @@ _MAX_MODEL_CHARS: Final = 200
 _MAX_SHOWN_CHARS: Final = 80  # of an id or a title, in a report
 
 
+class Original(NamedTuple):
+    """A conversation that went on both there and here."""
+
+    conversation: ImportedConversation
+    session_id: str
+
+
 class ConversationImporter:
     def __init__(self, run: ImportRun, queue: WriteQueue) -> None:
         self._run = run
         self._queue = queue
         self._places = PlaceFinder(run)
 
-    def add(self, conversation: ImportedConversation) -> None:
+    def add(self, conversation: ImportedConversation, *, original: Original | None = None) -> None:
+        """Add a conversation, or the rest of one that went on both there and here."""
         run = self._run
         owner = "" if run.is_trusted and conversation.source is not None else run.person.id
         key = imports.make_key(run.reader.format, "conversation", owner, conversation.origin_id)
@@ -80,13 +93,15 @@ class ConversationImporter:
             return
         for line in conversation.folded:
             run.report.folded.add(f"{describe_conversation(conversation)}: {line}")
-        writer = ConversationWriter(run, self._queue, self._places, conversation, key)
+        writer = ConversationWriter(run, self._queue, self._places, conversation, key, original)
         if item is None:
             writer.write()
-        elif item.is_done:
-            writer.append_new_entries(item, session_no or 0)
-        else:
+        elif not item.is_done:
             writer.resume(item, session_no)
+        elif (first := writer.append_new_entries(item, session_no or 0)) is not None:
+            title = run.store.engine.run(Read(lambda tx: _find_next_title(tx, session_no or 0)))
+            rest = make_continuation(conversation, item.entry_count, created_at=first.at, title=title)
+            self.add(rest, original=Original(conversation, item.session_id or ""))
 
 
 @dataclass(eq=False)
@@ -96,6 +111,7 @@ class ConversationWriter:
     _places: PlaceFinder
     _conversation: ImportedConversation
     _key: ItemKey
+    _original: Original | None = None
 
     def __post_init__(self) -> None:
         run, conversation = self._run, self._conversation
@@ -111,21 +127,26 @@ class ConversationWriter:
         platform = run.reader.platform if conversation.source is None else conversation.source.platform
         self._start_reason = StartReason.FIRST if conversation.parent_origin_id is None else StartReason.FORK
         facts: dict[str, object] = {"reason": self._start_reason.value, "imported_from": run.reader.format}
+        if self._original is not None:
+            facts |= {"previous": self._original.session_id, "is_rest": True}
         self._log = ConversationLog(
             started_at=self._created_at, started_facts=facts, is_from_human=platform not in MACHINE_PLATFORMS
         )
 
     def resume(self, item: ItemProgress, session_no: int | None) -> None:
         """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
-        if not self._run.is_dry_run and (session_no is None or not self._matches(item)):
+        if session_no is None or not self._matches(item):
             self._queue.add(lambda tx, _batch: imports.remove(tx, self._key, item.session_id))
             self.write()
             return
         self._session_id = item.session_id  # type: ignore[assignment]
         self.write(stored=item)
 
-    def append_new_entries(self, item: ItemProgress, session_no: int) -> None:
-        """Append what a conversation that is here has got there since."""
+    def append_new_entries(self, item: ItemProgress, session_no: int) -> ImportedEntry | None:
+        """Append what a conversation that is here has got there since.
+
+        If it was continued here too, nothing is appended, and its first new entry is returned.
+        """
         find_last_seq = Read(lambda tx: import_rows.find_last_seq_if_unchanged(tx, session_no, item.last_seq))
         entries = self._read_entries()
         for entry in islice(entries, item.entry_count):
@@ -137,13 +158,12 @@ class ConversationWriter:
         elif (first := next(entries, None)) is None:
             self._run.report.count("unchanged")
         elif (last_seq := self._run.store.engine.run(find_last_seq)) is None:
-            self._keep_as_it_is("went on both there and here")
-        elif self._run.is_dry_run:
-            self._run.report.count("grown")
+            return first
         else:
             self._session_id = item.session_id  # type: ignore[assignment]
             self._log.continue_after(last_seq)
             self._append_growth(session_no, chain([first], entries))
+        return None
 
     def _keep_as_it_is(self, reason: str) -> None:
         self._run.report.count("changed")
@@ -182,7 +202,7 @@ class ConversationWriter:
     def write(self, stored: ItemProgress | None = None) -> None:
         """Write all entries; of a conversation that was interrupted, those that are not stored yet."""
         skipped, last_seq = (0, 0) if stored is None else (stored.entry_count, stored.last_seq)
-        if stored is not None and not self._run.is_dry_run:
+        if stored is not None:
             session_id = self._session_id
             self._queue.add(
                 lambda tx, batch: batch.set_session(session_id, import_rows.find_session_no(tx, session_id))
@@ -190,19 +210,15 @@ class ConversationWriter:
             self._has_started = True
         self._rows = [self._log.first_row]
         for index, entry in enumerate(self._read_entries()):
-            if self._run.is_dry_run or index < skipped:
+            if index < skipped:
                 self._skip_entry(entry, last_seq)
             else:
                 self._add_entry(entry)
         self._finish()
 
     def _skip_entry(self, entry: ImportedEntry, last_seq: int) -> None:
-        """Count an entry that is stored already, or that a dry run only reads."""
-        rows, problem = self._log.add(entry)
-        if self._run.is_dry_run:
-            self._report_problem(problem)
-            self._rows = []
-            return
+        """Count an entry that is stored already."""
+        rows, _ = self._log.add(entry)
         self._rows = [row for row in (*self._rows, *rows) if row.seq > last_seq]
         self._find_author(entry)
 
@@ -213,14 +229,18 @@ class ConversationWriter:
             parts = [self._store_file(file, number) for number, file in enumerate(entry.files)]
         rows, problem = self._log.add(entry, parts, person_id, author)
         self._report_problem(problem)
+        if self._run.is_dry_run:
+            return
         self._rows += rows
         self._chars += sum(row.size for row in rows)
         if len(self._rows) >= ROWS_PER_STEP or self._chars >= CHARS_PER_STEP:
             self._flush_rows()
 
     def _find_author(self, entry: ImportedEntry) -> tuple[Author | None, PersonId | None]:
-        """Return who wrote a message in a conversation of several people."""
-        if not isinstance(entry, ImportedMessage) or entry.message.role != "user" or not self._get_place().shared:
+        """Return who wrote a message in a conversation of several people; a dry run need not know."""
+        if not isinstance(entry, ImportedMessage) or entry.message.role != "user" or self._run.is_dry_run:
+            return None, None
+        if not self._get_place().shared:
             return None, None
         source = self._get_place().source
         author = entry.message.author
@@ -239,6 +259,9 @@ class ConversationWriter:
                 raise InvalidInput("Files can't be stored here.")
             if number >= MAX_FILES_PER_MESSAGE:
                 raise InvalidInput(f"A message can have up to {MAX_FILES_PER_MESSAGE} files.")
+            if run.is_dry_run:
+                run.report.count("files")
+                return {"type": "text", "text": file.name}
             person_id = self._get_place().person_id or run.person.id
             attachment = run.attachments.store_blocking(person_id, file.name, file.open_chunks())
         except (InvalidInput, OSError) as error:
@@ -253,7 +276,10 @@ class ConversationWriter:
         if what is not None:
             self._run.report.add_problem(ImportProblem(where=describe_conversation(self._conversation), what=what))
 
-    def _get_place(self) -> Place:
+    def _get_place(self, tx: Transaction | None = None) -> Place:
+        """Return the place. What a dry run finds holds only within `tx`, which is rolled back."""
+        if tx is not None and self._run.is_dry_run:
+            return self._places.find(self._conversation, self._session_id, tx)
         if self._place is None:
             self._place = self._places.find(self._conversation, self._session_id)
         return self._place
@@ -267,7 +293,8 @@ class ConversationWriter:
         if not self._has_started:
             self._has_started = True
             self._queue.add(self._start, rows=2)
-        rows, chars, file_ids, progress = self._rows, self._chars, self._file_ids, self._log.progress
+        rows = [] if self._run.is_dry_run else self._rows
+        chars, file_ids, progress = self._chars, self._file_ids, self._log.progress
         self._rows, self._chars, self._file_ids = [], 0, []
 
         def append(tx: Transaction, batch: Batch) -> None:
@@ -288,7 +315,7 @@ class ConversationWriter:
             batch.set_session(None, None)  # the files have this id twice
             batch.report.count("unchanged")
             return
-        place = self._get_place()
+        place = self._get_place(tx)
         audience_no = place.find_audience(tx, self._run.now)
         columns = {
             "id": self._session_id,
@@ -312,12 +339,8 @@ class ConversationWriter:
         if counters.stored_messages == 0:
             self._run.report.count("empty")
             return
-        if self._run.is_dry_run:
-            self._run.report.count("conversations")
-            self._run.report.count("messages", counters.stored_messages)
-            check_settings(self._run, conversation)
-            return
-        self._get_place()  # the people in it are added outside of the last transaction
+        if not self._run.is_dry_run:
+            self._get_place()  # the people in it are added outside of the last transaction
         active_at = self._find_active_at()
         is_current = conversation.is_current and conversation.source is not None and self._run.is_trusted
         ended_at, end_reason = None, None
@@ -354,10 +377,12 @@ class ConversationWriter:
         return {name: value for name, value in columns.items() if name not in kept} | {"unindexed": 1}
 
     def _finish_growth(self, tx: Transaction, batch: Batch, count: int) -> None:
-        if batch.get_session_no(self._session_id) is not None:
+        no = batch.get_session_no(self._session_id)
+        if no is not None:
             self._record_usage(tx)
             batch.report.count("grown")
             batch.report.count("messages", count)
+            self._report_continuation(batch, sessions.get_by_no(tx, no).session.title)
 
     def _record_usage(self, tx: Transaction) -> None:
         if self._run.is_trusted:
@@ -369,29 +394,44 @@ class ConversationWriter:
         no = batch.get_session_no(self._session_id)
         if no is None:
             return
-        run, conversation, place = self._run, self._conversation, self._get_place()
+        run, conversation, place = self._run, self._conversation, self._get_place(tx)
         row = sessions.get_by_no(tx, no)
-        references = {"parent_no": self._find_parent(tx), "project_no": self._find_project(tx, conversation.project)}
+        references = {"parent_no": self._find_parent(tx), "project_no": self._find_project(tx, place)}
         import_rows.update_session(tx, no, {**columns, **references})
+        if self._original is not None and references["parent_no"] is not None:
+            with suppress(SessionNotFound):  # it is being deleted
+                events.append_event(
+                    tx, references["parent_no"], EventKind.FORKED, run.now, fork_id=self._session_id, at_seq=None
+                )
         self._record_usage(tx)
         if conversation.model is not None:  # after the usage, which names a model, too
             names = {"model": conversation.model, "provider": conversation.provider}
             stored = {key: name and make_storable(name[:_MAX_MODEL_CHARS]) for key, name in names.items()}
             import_rows.update_session(tx, no, stored)
         if (title := clean_imported_title(conversation.title)) is not None:
-            import_rows.set_free_title(tx, no, title, batch.report)
+            title = import_rows.set_free_title(tx, no, title, batch.report)
         for person_id in sorted({*self._author_ids, *([place.person_id] if place.person_id else [])}):
             if place.shared:
                 people.join_audience(tx, row.audience_no, person_id, run.now)
             read_marks.mark_read(tx, no, person_id, self._log.counters.last_seq, run.now)
         if is_current:
-            self._put_on_lane(tx, batch, no, row.audience_no)
+            self._put_on_lane(tx, batch, no, place, row.audience_no)
         imports.save_progress(tx, self._key, *self._log.progress, is_done=True)
         batch.report.count("conversations")
         batch.report.count("messages", self._log.counters.stored_messages)
+        self._report_continuation(batch, title)
 
-    def _put_on_lane(self, tx: Transaction, batch: Batch, no: int, audience_no: int) -> None:
-        if put_on_lane(tx, self._get_place(), no, audience_no, self._run.now):
+    def _report_continuation(self, batch: Batch, title: str | None) -> None:
+        if self._original is None:
+            return
+        batch.report.count("continued")
+        batch.report.notes.add(
+            f"{describe_conversation(self._original.conversation)} went on both there and here. It stays as it is here."
+            f" What was said there since is in the conversation “{title}”, which branches from it."
+        )
+
+    def _put_on_lane(self, tx: Transaction, batch: Batch, no: int, place: Place, audience_no: int) -> None:
+        if put_on_lane(tx, place, no, audience_no, self._run.now):
             batch.report.count("lanes")
         else:
             sessions.end(tx, no, EndReason.SWITCHED, self._run.now)
@@ -408,8 +448,8 @@ class ConversationWriter:
                 return import_rows.find_session_no(tx, item.session_id)
         return None
 
-    def _find_project(self, tx: Transaction, project: ImportedProject | None) -> int | None:
-        place = self._get_place()
+    def _find_project(self, tx: Transaction, place: Place) -> int | None:
+        project = self._conversation.project
         name = clean_imported_title(project.name) if project is not None else None
         if project is None or name is None or place.person_id is None or place.shared:
             return None
@@ -421,6 +461,40 @@ class ConversationWriter:
                 created = projects.create(tx, place.person_id, name, None, self._run.now)
             found = projects.find_id(tx, place.person_id, created.name)
         return found and found[0]
+
+
+def make_continuation(
+    conversation: ImportedConversation, stored_count: int, *, created_at: datetime, title: str
+) -> ImportedConversation:
+    """Return what a conversation has after its first entries, as a branch of it: its chat stays on the other one."""
+
+    def open_rest() -> Iterator[ImportedEntry | ImportProblem]:
+        count = 0
+        for entry in conversation.open_entries():
+            count += not isinstance(entry, ImportProblem)
+            if count > stored_count:
+                yield entry
+
+    return replace(
+        conversation,
+        origin_id=f"{conversation.origin_id}#rest",
+        open_entries=open_rest,
+        created_at=created_at,
+        title=title,
+        is_current=False,
+        pinned=False,
+        parent_origin_id=conversation.origin_id,
+        usage=(),
+        folded=(),
+    )
+
+
+def _find_next_title(tx: Transaction, session_no: int) -> str:
+    """Return the title of a session here with the next number that is free."""
+    row = sessions.get_by_no(tx, session_no)
+    title = row.session.title or row.session.auto_title or "Imported conversation"
+    free = sessions.find_free_title(tx, row, title)
+    return number_title(title, 2) if row.session.title is None and free == strip_title_number(title) else free
 
 
 def _find_known(tx: Transaction, key: ItemKey) -> tuple[ItemProgress | None, int | None]:

@@ -97,8 +97,8 @@ def update_session(tx: Transaction, session_no: int, columns: Mapping[str, objec
 
 def set_free_title(
     tx: Transaction, session_no: int, title: str, report: ImportReport, *, is_own_format: bool = False
-) -> None:
-    """Give a session a title, with the next number if its owner has the title already.
+) -> str:
+    """Give a session a title, with the next number if its owner has the title already; return it.
 
     Two people with the same title can be merged into one. So an export of Palaver may have a title twice, but not twice
     for one audience.
@@ -114,6 +114,7 @@ def set_free_title(
     update_session(tx, session_no, {"title": free, "title_base": slot.base, "title_number": slot.number})
     if free != title:
         report.notes.add(f"The title “{title}” is taken here: the conversation is now “{free}”.")
+    return free
 
 
 def repair_session(tx: Transaction, session_no: int) -> None:

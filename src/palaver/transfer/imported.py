@@ -9,7 +9,7 @@ Nothing here holds a whole conversation in memory: `open_entries` reads the mess
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
@@ -175,3 +175,11 @@ class ImportReader(Protocol):
         """Read everything. Conversations come oldest first, so that a branch comes after its parent."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ReaderOfChats(Protocol):
+    """A reader whose files name people on chat platforms: the operator is asked which accounts are theirs."""
+
+    def list_chats(self) -> Iterator[SessionSource | ImportedAccount]:
+        """Return where each conversation with messages took place, and who was allowed, without reading messages."""

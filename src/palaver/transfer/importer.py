@@ -27,6 +27,7 @@ from palaver.people.model import Person, Principal, Role
 from palaver.sessions import home_channels
 from palaver.sessions.targets import parse_target
 from palaver.transfer import imports_table as imports
+from palaver.transfer.chat_accounts import link_accounts, report_unlinked_accounts
 from palaver.transfer.conversation_writer import ConversationImporter
 from palaver.transfer.imported import (
     ImportedAccount,
@@ -38,7 +39,15 @@ from palaver.transfer.imported import (
     ImportReader,
     InvalidImport,
 )
-from palaver.transfer.report import Batch, ImportOptions, ImportReport, ImportRun, WriteQueue
+from palaver.transfer.report import (
+    MAX_BATCH_ROWS,
+    MAX_DRY_RUN_ROWS,
+    Batch,
+    ImportOptions,
+    ImportReport,
+    ImportRun,
+    WriteQueue,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,10 +83,7 @@ class ItemImporter:
                 run.report.notes.add(f"The {words} in these files were left out: only the operator can import them.")
             self._left_out.add(kind)
             return
-        if run.is_dry_run:
-            run.report.count(kind)
-        else:
-            self._queue.add(lambda tx, batch: add(tx, batch, item), rows=rows)
+        self._queue.add(lambda tx, batch: add(tx, batch, item), rows=rows)
 
     def _is_new(self, tx: Transaction, batch: Batch, kind: ItemKind, owner: str, origin_id: str) -> bool:
         key = imports.make_key(self._run.reader.format, kind, owner, origin_id)
@@ -93,6 +99,8 @@ class ItemImporter:
         if account is None or not self._is_new(tx, batch, "account", "", ":".join(account)):
             return
         row = people.find_or_add_by_source(tx, source, self._run.now)
+        if row is not None and row.person.role is Role.OWNER:
+            return
         if row is not None and row.person.role is Role.GUEST:
             people.set_role(tx, row.person.id, Role.MEMBER)
         batch.report.count("people")
@@ -181,12 +189,16 @@ class Importer:
         reader: ImportReader,
         person: Person,
         *,
+        own_accounts: tuple[SessionSource, ...] = (),
         dry_run: bool = False,
         on_progress: Callable[[int], None] | None = None,
     ) -> ImportReport:
-        """Import everything, for the operator; conversations that name no people belong to `person`."""
+        """Import everything, for the operator; conversations that name no people belong to `person`.
+
+        `own_accounts` become accounts of `person`, before anything else; raises NotAllowed if one must not.
+        """
         run = self._make_run(reader=reader, person=person, is_trusted=True, is_dry_run=dry_run)
-        run.on_progress = on_progress
+        run.on_progress, run.own_accounts = on_progress, own_accounts
         return _run_import(run)
 
     async def import_for_person(
@@ -213,6 +225,10 @@ class Importer:
 
 def _run_import(run: ImportRun) -> ImportReport:
     queue = WriteQueue(run.store.engine, run.report, _make_check(run))
+    if run.own_accounts:
+        queue.add_first(partial(link_accounts, run))
+    elif run.is_trusted:
+        report_unlinked_accounts(run)
     conversations, others = ConversationImporter(run, queue), ItemImporter(run, queue)
     count = 0
     for item in run.reader.read_items():
@@ -227,6 +243,7 @@ def _run_import(run: ImportRun) -> ImportReport:
             run.report.add_problem(item)
         else:
             others.add(item)
+        queue.end_item(MAX_DRY_RUN_ROWS if run.is_trusted else MAX_BATCH_ROWS)
     queue.flush()
     if not run.is_dry_run:
         run.store.indexer.notify()

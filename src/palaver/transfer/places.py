@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.dataclass import dataclass
@@ -54,14 +53,21 @@ class PlaceFinder:
     def __init__(self, run: ImportRun) -> None:
         self._run = run
         self._people: RecentEntries[tuple[str, str], tuple[PersonId, int] | None] = RecentEntries(_MAX_CACHED_PEOPLE)
+        row = run.store.engine.run(Read(lambda tx: people.find_by_id(tx, run.person.id)))
+        if row is None:
+            raise InvalidImport("The person of this import was erased while it ran.")
+        self._own_audience_no = row.audience_no
 
-    def find(self, conversation: ImportedConversation, session_id: SessionId) -> Place:
-        """Find the place of a conversation. Only the operator's import looks at the source that its files name."""
+    def find(self, conversation: ImportedConversation, session_id: SessionId, tx: Transaction | None = None) -> Place:
+        """Find the place of a conversation. Only the operator's import looks at the source that its files name.
+
+        With `tx`, people who are not known yet are added in it, and nothing of what was found is kept.
+        """
         run = self._run
         if conversation.source is None or not run.is_trusted:
             return self._make_own_place(session_id)
         source = conversation.source
-        person = self._find_person(source)
+        person = self._find_person(source) if tx is None else self._find_or_add_person(tx, source)
         person_id, audience_no = person or (None, None)
         scope_person = person_id if run.config.get_dm_scope(source) is DmScope.PERSON else None
         shared = run.config.is_shared(source)
@@ -85,14 +91,6 @@ class PlaceFinder:
         key = build_session_key(source, agent=run.config.agent)
         return Place(source=source, key=key, shared=False, person_id=run.person.id, audience_no=self._own_audience_no)
 
-    @cached_property
-    def _own_audience_no(self) -> int:
-        run = self._run
-        row = run.store.engine.run(Read(lambda tx: people.find_by_id(tx, run.person.id)))
-        if row is None:
-            raise InvalidImport("The person of this import was erased while it ran.")
-        return row.audience_no
-
     def find_author(self, place: Place, author: Author | None) -> PersonId | None:
         """Return the person who wrote a message in a shared place."""
         if not place.shared or author is None or author.id is None:
@@ -105,10 +103,13 @@ class PlaceFinder:
         if account is None:
             return None
         if account not in self._people:
-            now = self._run.now
-            row = self._run.store.engine.run(Write(lambda tx: people.find_or_add_by_source(tx, source, now)))
-            self._people.remember(account, None if row is None else (row.person.id, row.audience_no))
+            found = self._run.store.engine.run(Write(lambda tx: self._find_or_add_person(tx, source)))
+            self._people.remember(account, found)
         return self._people[account]
+
+    def _find_or_add_person(self, tx: Transaction, source: SessionSource) -> tuple[PersonId, int] | None:
+        row = people.find_or_add_by_source(tx, source, self._run.now)
+        return None if row is None else (row.person.id, row.audience_no)
 
 
 def put_on_lane(tx: Transaction, place: Place, session_no: int, audience_no: int, now: int) -> bool:

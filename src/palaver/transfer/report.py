@@ -13,6 +13,7 @@ from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Engine, Transaction, Write
 
 if TYPE_CHECKING:
+    from palaver.core.source import SessionSource
     from palaver.media.attachments import Attachments
     from palaver.people.model import Person
     from palaver.sessions.gateway_config import GatewayConfig
@@ -25,14 +26,20 @@ _MAX_LINE_CHARS: Final = 500
 
 MAX_BATCH_ROWS: Final = 250  # in one transaction: messages of others are stored in between
 MAX_BATCH_CHARS: Final = 500_000  # of the texts in one transaction
+MAX_DRY_RUN_ROWS: Final = 5_000  # the same in a dry run by the operator, which writes no messages
 
 # The counters, and how they read in a report: one, several.
 _COUNT_LABELS: Final = {
     "conversations": ("conversation", "conversations"),
     "messages": ("message", "messages"),
+    "continued": (
+        "conversation that went on both there and here, with its rest in a second one",
+        "conversations that went on both there and here, each with its rest in a second one",
+    ),
     "grown": ("conversation with new messages", "conversations with new messages"),
     "files": ("file", "files"),
     "people": ("person", "people"),
+    "linked": ("chat account that is yours now", "chat accounts that are yours now"),
     "projects": ("project", "projects"),
     "saved_prompts": ("saved prompt", "saved prompts"),
     "memories": ("memory", "memories"),
@@ -134,6 +141,7 @@ class ImportRun:
     is_trusted: bool
     is_dry_run: bool
     options: ImportOptions
+    own_accounts: tuple[SessionSource, ...] = ()  # that belong to `person`, as the operator said
     on_progress: Callable[[int], None] | None = None  # called with the number of conversations so far
     on_entry: Callable[[], None] = lambda: None  # called after each entry of a conversation
     report: ImportReport = field(init=False)
@@ -178,11 +186,19 @@ class Batch:
 Step = Callable[["Transaction", Batch], object]
 
 
+class _RolledBack(Exception):
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+
+
 class WriteQueue:
     """Runs the steps of an import in order, many in each transaction.
 
     Transactions stay small, so that people who write meanwhile hardly wait, and there are few of them, because each
     has to reach the disk. `check` is called at the beginning of each: it raises if nothing may be written any more.
+
+    A dry run does the same work and rolls it back, so that it counts what the import would count. Each of its
+    transactions has whole items, because the next one sees nothing of it.
     """
 
     def __init__(
@@ -192,6 +208,7 @@ class WriteQueue:
         self._report = report
         self._check = check
         self._known: dict[tuple[str, object], Any] = {}
+        self._first_steps: tuple[Step, ...] = ()
         self._steps: list[Step] = []
         self._rows = 0
         self._chars = 0
@@ -205,7 +222,19 @@ class WriteQueue:
         self._steps.append(step)
         self._rows += rows
         self._chars += chars
-        if self._rows >= MAX_BATCH_ROWS or self._chars >= MAX_BATCH_CHARS:
+        if not self._report.is_dry_run and (self._rows >= MAX_BATCH_ROWS or self._chars >= MAX_BATCH_CHARS):
+            self.flush()
+
+    def add_first(self, step: Step) -> None:
+        """Run a step before all others. A dry run repeats it in each transaction, as it rolls back each."""
+        self.add(step)
+        self.flush()
+        if self._report.is_dry_run:
+            self._first_steps = (step,)
+
+    def end_item(self, max_dry_run_rows: int) -> None:
+        """End the transaction of a dry run if it is long enough."""
+        if self._report.is_dry_run and self._rows >= max_dry_run_rows:
             self.flush()
 
     def flush(self) -> None:
@@ -216,14 +245,22 @@ class WriteQueue:
 
         def run(tx: Transaction) -> Batch:
             self._check(tx)
+            for step in self._first_steps:
+                step(tx, Batch(self._known))
             batch = Batch(self._known)
             for step in steps:
                 step(tx, batch)
+            if self._report.is_dry_run:
+                raise _RolledBack(batch)
             return batch
 
         crash_point("import.before_batch")
-        batch = self._engine.run(Write(run, is_long=True))
-        crash_point("import.batch_stored")
+        try:
+            batch = self._engine.run(Write(run, is_long=True))
+        except _RolledBack as rolled_back:
+            batch = rolled_back.batch
+        else:
+            crash_point("import.batch_stored")
+            self._known |= batch.found
         self._steps, self._rows, self._chars = [], 0, 0
-        self._known |= batch.found
         self._report.extend(batch.report)

@@ -237,6 +237,8 @@ class MailServer:
         files: Sequence[tuple[str, bytes]] = (),
         dmarc: str | None = "pass",
         headers: Sequence[tuple[str, str]] = (),
+        charset: str = "utf-8",
+        calendar: tuple[str, str] | None = None,
     ) -> bytes:
         """Return a mail as the receiving server stores it, with its verdict on the sender on top."""
         self._count += 1
@@ -254,9 +256,14 @@ class MailServer:
             mail["References"] = " ".join(f"<{each}>" for each in references)
         for name, value in headers:
             mail[name] = value
-        mail.set_content(text)
-        if html is not None:
+        if text or html is None:
+            mail.set_content(text, charset=charset)
+        else:
+            mail.set_content(html, subtype="html", charset=charset)
+        if text and html is not None:
             mail.add_alternative(html, subtype="html")
+        if calendar is not None:
+            mail.add_alternative(calendar[1], subtype="calendar", params={"method": calendar[0]})
         for name, data in files:
             mail.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
         domain = sender.rpartition("@")[2].rstrip(">")

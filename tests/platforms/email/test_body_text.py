@@ -1,4 +1,4 @@
-"""What people have written: quotes are cut, parts chosen and decoded, HTML read, and every size is bounded."""
+"""What people have written: parts are chosen and decoded, and every size is bounded."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from palaver.platforms.email.body_text import (
     MAX_TEXT_CHARS,
     TransferDecoder,
     choose_parts,
-    cut_quotes,
     cut_text,
     decode_text,
     decode_transfer,
-    read_html,
 )
 from palaver.platforms.email.imap_parsing import (
     MAX_PARTS,
@@ -25,114 +23,6 @@ from palaver.platforms.email.imap_parsing import (
     read_structure,
     tokenize,
 )
-
-# ---- quotes -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "On Mon, Nov 16, 2026 at 3:00 PM Palaver <palaver@example.org> wrote:\n\n> Hello\n> there\n",
-        "On Mon, Nov 16, 2026 at 3:00 PM Palaver with a very long name\n<palaver@example.org> wrote:\n> Hello",
-        "Am 16.11.26 um 15:00 schrieb Palaver:\n> Hallo\n>\n> Welt",
-        "Am Mo., 16. Nov. 2026 um 15:00 Uhr schrieb Palaver <\npalaver@example.org>:\n\n> Hallo",
-        "Le lun. 16 nov. 2026 à 15:00, Palaver <palaver@example.org> a écrit :\n> Bonjour",
-        "From: Palaver <palaver@example.org>\nSent: Monday, November 16, 2026\nTo: Anna\nSubject: Re: x\n\nHello",
-        "*Von:* Palaver <palaver@example.org>\n*Gesendet:* Montag\n*An:* Anna\n*Betreff:* AW: x\n\nHallo",
-        "De : Palaver\nEnvoyé : lundi\nÀ : Anna\nObjet : RE: x\n\nBonjour",
-        "-----Original Message-----\nFrom: Palaver\n\nHello",
-        "-----Ursprüngliche Nachricht-----\nVon: Palaver\n\nHallo",
-        "> Hello\n> there",
-    ],
-)
-def test_the_quoted_mail_is_cut_off(quote: str) -> None:
-    assert cut_quotes(f"Yes, please.\n\nAnna\n\n{quote}") == "Yes, please.\n\nAnna"
-
-
-def test_answers_between_quotes_are_kept_with_them() -> None:
-    text = "On Monday, Palaver wrote:\n> Tea or coffee?\nTea.\n> With milk?\nNo."
-    assert cut_quotes(text) == text
-
-
-def test_an_answer_below_the_quote_is_kept() -> None:
-    assert cut_quotes("On Monday, Palaver wrote:\n> Tea?\n\nYes.").endswith("Yes.")
-
-
-def test_only_a_signature_below_the_quote_is_cut_with_it() -> None:
-    assert cut_quotes("Yes.\n\nOn Monday, Palaver wrote:\n> Tea?\n\n-- \nAnna") == "Yes."
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "On Monday I wrote a letter. It said:\nHello",
-        "From: here to there\nis a long way",
-        "Am Ende schrieb niemand.",
-        "> only a quote",
-        "a -- b\n--\nAnna",
-    ],
-)
-def test_ordinary_text_stays(text: str) -> None:
-    assert cut_quotes(text) == text
-
-
-@pytest.mark.parametrize("piece", ["On ", "On a\n", "Am a schrieb ", "> a\n", "From: a\n", "\n", "-", "On a wrote\n"])
-def test_adversarial_texts_are_cut_in_time(piece: str) -> None:
-    """With steps that grow faster than the text, this would take minutes."""
-    assert cut_quotes(piece * (200_000 // len(piece))) is not None
-
-
-# ---- HTML -------------------------------------------------------------------------------------------------
-
-
-def test_html_is_read_as_people_see_it() -> None:
-    html = (
-        "<html><head><title>x</title><style>p{color:red}</style></head><body><!-- hidden --><p>Hello&nbsp;<b>Anna</b>,"
-        "</p><div>see <a href='https://example.org/a?b&amp;c'>this</a> and <a href=\"https://x.org\">https://x.org</a>"
-        "<br>1 &lt; 2</div><ul><li>one<li>two</ul><script>alert(1)</script><img src='https://track.er/x.gif'>"
-        "<pre>a\n  b</pre><blockquote>quoted<blockquote>twice</blockquote></blockquote></body></html>"
-    )
-    assert read_html(html).split("\n") == [
-        "Hello Anna,",
-        "",
-        "see this (https://example.org/a?b&c) and https://x.org",
-        "1 < 2",
-        "- one",
-        "- two",
-        "",
-        "a",
-        "  b",
-        "",
-        "> quoted",
-        "",
-        "> > twice",
-    ]
-
-
-@pytest.mark.parametrize(
-    "html",
-    [
-        "<",
-        "<p",
-        "a < b",
-        "<!--",
-        "<script>",
-        "<b><i></b>",
-        "<a href=",
-        "</p></p>",
-        "&#0;",
-        "x&#" + "1" * 5000 + ";",
-        "x&#x" + "1" * 5000,
-    ],
-)
-def test_malformed_html_is_no_error(html: str) -> None:
-    assert read_html(html) is not None
-
-
-@pytest.mark.parametrize("piece", ["<div>", "<b><p>", "<", "<!--", "<a href='", "<blockquote>", "<pre>\n", "&", "<a<"])
-def test_adversarial_html_is_read_in_time(piece: str) -> None:
-    assert read_html(piece * (200_000 // len(piece))) is not None
-
 
 # ---- decoding ---------------------------------------------------------------------------------------------
 
@@ -250,3 +140,11 @@ def test_literals_and_quotes_are_read() -> None:
         "FLAGS": [b"\\Seen"],
         "Y": None,
     }
+
+
+def test_a_reply_to_an_invitation_is_known_by_its_method() -> None:
+    calendar = b'("text" "calendar" ("charset" "utf-8" "method" "REPLY") NIL NIL "7bit" 300 9)'
+    assert choose_parts(parse(b"(" + PLAIN + calendar + b' "alternative")')).is_calendar_reply
+    assert not choose_parts(
+        parse(b"(" + PLAIN + calendar.replace(b"REPLY", b"REQUEST") + b' "alternative")')
+    ).is_calendar_reply

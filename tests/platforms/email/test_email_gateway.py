@@ -7,6 +7,7 @@ import json
 import pytest
 
 from palaver.core.source import Platform
+from palaver.inbox.answer_brake import LIMITS
 from palaver.platforms.email import adapter as adapter_module
 from palaver.sessions.delivery import DeliveryState
 from support.gateway import wait_until
@@ -101,6 +102,70 @@ async def test_mails_of_programs_are_not_answered_unless_they_are_allowed(
     await server.say("I am still on vacation", headers=[("Auto-Submitted", "auto-replied")])
     await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
     assert [mail.text for mail in server.mails] == ["You said: a person", "You said: more news"]
+
+
+CALENDAR = "BEGIN:VCALENDAR\nMETHOD:REPLY\nBEGIN:VEVENT\nSUMMARY:Lunch\nDTSTART:20261120\nEND:VEVENT\nEND:VCALENDAR\n"
+
+
+async def test_only_what_a_person_writes_to_an_invitation_is_answered(
+    server: MailServer, starter: GatewayStarter
+) -> None:
+    gateway, _ = await starter.start()
+    for text in (" ", "I will be late."):
+        await server.say(text, subject="Accepted: Lunch", calendar=("REPLY", CALENDAR))
+    await wait_for_states(gateway, DeliveryState.SENT)
+    assert [mail.text for mail in server.mails] == ["You said: I will be late."]
+
+
+async def test_a_robot_without_a_mark_is_not_answered_for_ever(server: MailServer, starter: GatewayStarter) -> None:
+    limit = LIMITS[0].max_answers
+    gateway, _ = await starter.start()
+    thread = [await server.say("Ticket created.", subject="Ticket")]
+    for number in range(limit):
+        await wait_for_states(gateway, *[DeliveryState.SENT] * (number + 1))
+        thread = [thread[0], server.mails[-1].message_id]
+        await server.say(f"Ticket {number} created.", subject="Re: Ticket", references=thread)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * (limit + 1))
+    assert "I'm not answering here for" in server.mails[-1].text
+    await server.say("Ticket closed.", subject="Re: Ticket", references=[thread[0], server.mails[-1].message_id])
+    await server.say("about something else")
+    await wait_for_states(gateway, *[DeliveryState.SENT] * (limit + 2))
+    assert server.mails[-1].text == "You said: about something else"
+
+
+async def test_a_quote_is_cut_only_where_it_is_known(server: MailServer, starter: GatewayStarter) -> None:
+    """The answer of one thread is nothing that another thread has."""
+    gateway, _ = await starter.start()
+    lunch = await server.say(
+        "about lunch on Friday, at noon, with all of the people from the office upstairs", subject="Lunch"
+    )
+    dinner = await server.say("about dinner", subject="Dinner")
+    await wait_until(lambda: len(server.mails) == 2)
+    by_subject = {str(mail.message["Subject"]): mail for mail in server.mails}
+    quote = f"On 11/16/26 3:00 PM, Palaver wrote:\n> {by_subject['Re: Lunch'].text}"
+    for subject, root in (("Lunch", lunch), ("Dinner", dinner)):
+        references = [root, by_subject[f"Re: {subject}"].message_id]
+        await server.say(f"And now?\n\n{quote}", subject=f"Re: {subject}", references=references)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 4)
+    answers = sorted(mail.text.replace("\r\n", "\n") for mail in server.mails[2:])
+    assert answers == ["You said: And now?", f"You said: And now?\n\n{quote}"]
+
+
+async def test_a_reply_to_all_needs_no_new_address_until_another_person_is_addressed(
+    server: MailServer, starter: GatewayStarter
+) -> None:
+    gateway, _ = await starter.start()
+    thread = [await server.say("when is lunch?", to=[ADDRESS, BOB], subject="Plan")]
+    await wait_until(lambda: len(server.mails) == 1)
+    thread.append(server.mails[0].message_id)
+    thread.append(await server.say("and dinner?", to=[BOB], cc=[ADDRESS], references=thread))
+    await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
+    thread.append(await server.say("Anna, I can't come", sender=BOB, to=[ANNA], cc=[ADDRESS], references=thread))
+    thread.append(await server.say("why?", to=[BOB], cc=[ADDRESS], references=thread))
+    await server.say("what do you say?", to=[ADDRESS, BOB], references=thread)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
+    assert [mail.text.splitlines()[-1].split()[-1] for mail in server.mails] == ["lunch?", "dinner?", "say?"]
+    assert "I can't come" in json.dumps(starter.agent.requests[-1].messages)
 
 
 async def test_a_stranger_gets_a_code_and_a_forged_sender_nothing(server: MailServer, starter: GatewayStarter) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default as default_policy
@@ -22,6 +23,7 @@ from palaver.platforms.email.headers import (
 )
 from palaver.platforms.email.outbound import (
     MailHead,
+    align_tables,
     build_file_mail,
     build_mail,
     classify_refusal,
@@ -59,7 +61,26 @@ def test_a_mail_has_text_and_html() -> None:
     html = get_part(mail, "html")
     assert "<h1>Grüße</h1>" in html
     assert "<strong>bold</strong>" in html
-    assert "<td>1</td>" in html
+    assert re.search("<td style=[^>]*border:1px solid[^>]*>1</td>", html)
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [
+        ("| a | long |\n|---|--:|\n| 日本 | 2 |\n\nafter", "a    | long\n-----|-----\n日本 | 2\n\nafter"),
+        ("x\n\n| a | b |\n|-|-|\n| 1 | **2** |", "x\n\na | b\n--|------\n1 | **2**"),
+        ("a | b, and no table", "a | b, and no table"),
+        ("```\n| a | b |\n|-|-|\n```", "```\n| a | b |\n|-|-|\n```"),
+        (f"| a | b |\n|-|-|\n| 1 | {'x' * 200} |", f"| a | b |\n|-|-|\n| 1 | {'x' * 200} |"),
+    ],
+)
+def test_the_columns_of_tables_are_aligned_in_the_text(markdown: str, text: str) -> None:
+    assert align_tables(markdown) == text
+
+
+def test_a_tag_in_the_answer_gets_no_style() -> None:
+    html = get_part(reread(build_mail(make_head(), "`<td>` and <table>\n\n    <th>")), "html")
+    assert "style" not in html
 
 
 def test_html_loads_nothing_and_runs_nothing() -> None:

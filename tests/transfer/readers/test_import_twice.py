@@ -82,13 +82,15 @@ def test_a_second_import_changes_nothing(store_maker: StoreMaker, tmp_path: Path
     reports = []
     seen = []
     for _ in range(2):
-        reader = open_reader(import_format, path)
-        try:
-            reports.append(importer.import_files(reader, store.get_owner()))
-        finally:
-            reader.close()
+        for is_dry_run in (True, False):
+            reader = open_reader(import_format, path)
+            try:
+                reports.append(importer.import_files(reader, store.get_owner(), dry_run=is_dry_run))
+            finally:
+                reader.close()
         seen.append(read_store(store))
-    first, second = (report.counts for report in reports)
+    first_dry, first, second_dry, second = (report.counts for report in reports)
+    assert (first_dry, second_dry) == (first, second)
     assert first["conversations"] == len(seen[0]) > 0
     assert seen[0] == seen[1]
     assert second["conversations"] == second["messages"] == second["files"] == 0

@@ -104,6 +104,7 @@ class MimePart:
     size: int = 0  # in bytes, encoded
     file_name: str = ""  # not decoded
     is_attachment: bool = False  # the sender says so
+    method: str = ""  # of a calendar entry, in lower case: request, reply, cancel …
 
     @property
     def is_text(self) -> bool:
@@ -156,6 +157,7 @@ def _read_part(node: list[Token], section: str) -> MimePart:
         size=int(size_text) if size_text.isascii() and size_text.isdigit() and len(size_text) < 16 else 0,
         file_name=_find_name(disposition_parameters, "filename") or _find_name(names, "name"),
         is_attachment=disposition == "attachment",
+        method=names.get("method", "").lower(),
     )
 
 

@@ -12,26 +12,37 @@ from email.header import Header
 from email.message import EmailMessage
 from email.policy import EmailPolicy
 from email.utils import format_datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import DeliveryError, SendRejected, SendRetryable, TargetUnreachable
-from palaver.platforms.common.markdown import replace_invalid_characters
+from palaver.platforms.common.markdown import TableLines, draw_table, read_rows, replace_invalid_characters
 from palaver.platforms.email.headers import MAX_SUBJECT_CHARS, ThreadState, clean_line
 from palaver.transfer.html_export import render_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from markdown_it import MarkdownIt
+
     from palaver.delivery.adapter import OutgoingFile
 
 MAX_REFERENCES = 20  # that a mail of ours carries: the first, and the last ones
 MAX_DERIVED_SUBJECT_CHARS = 70
 RATE_LIMIT_SECONDS = 60.0
+MAX_TABLE_COLUMNS = 100  # characters of a line of text; wider tables stay as they were written
+TABLE_LINES = TableLines(column=" | ", rule="-", cross="-|-")
 
 _SCHEMES = frozenset({"https", "http", "mailto"})
 _REPLY_PREFIX = re.compile(r"(?:re|aw|antw|antwort|sv|rif|res)\s{0,3}(?:\[\d{1,3}\])?\s{0,3}[:\uff1a]", re.IGNORECASE)
 _HTML = '<!DOCTYPE html>\n<html><head><meta charset="utf-8"></head><body>\n{}\n</body></html>\n'
+# Without them, the cells of a table stand side by side with nothing between them. Mail programs ignore style sheets.
+_TABLE_STYLES = {
+    "<table>": '<table style="border-collapse:collapse;margin:8px 0">',
+    "<th>": '<th style="border:1px solid #bbb;padding:4px 10px;text-align:left;background:#f2f2f2;color:#222">',
+    "<td>": '<td style="border:1px solid #bbb;padding:4px 10px;vertical-align:top">',
+}
 _MARKUP = re.compile(r"[*_`#>|~\[\]]+")
 _MEDIA_TYPE = re.compile(r"[a-z0-9]{1,30}/[A-Za-z0-9.+-]{1,100}")
 _CONTAINERS = {"multipart", "message"}  # a file in a mail has a type of its own
@@ -87,10 +98,45 @@ def shorten_references(references: Sequence[str]) -> tuple[str, ...]:
 def build_mail(head: MailHead, markdown: str) -> EmailMessage:
     mail = _start_mail(head)
     text = replace_invalid_characters(markdown)
+    html = _HTML.format(_style_tables(render_html(text, _SCHEMES)))
+    text = align_tables(text)
     mail.set_content(text, cte=_choose_encoding(text))
-    html = _HTML.format(render_html(text, _SCHEMES))
     mail.add_alternative(html, subtype="html", cte=_choose_encoding(html))
     return mail
+
+
+def _style_tables(html: str) -> str:
+    """Give tables lines and room; such a tag is no text of the answer, in which `<` is escaped."""
+    for tag, styled in _TABLE_STYLES.items():
+        html = html.replace(tag, styled)
+    return html
+
+
+@cache
+def _get_table_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.disable("inline")
+    return parser
+
+
+def align_tables(markdown: str) -> str:
+    """Return the text with the columns of its tables aligned."""
+    if "|" not in markdown:
+        return markdown
+    lines = markdown.split("\n")
+    tokens = _get_table_parser().parse(markdown)
+    starts = [number for number, token in enumerate(tokens) if token.type == "table_open" and not token.level]
+    for start in reversed(starts):
+        first, end = tokens[start].map or (0, 0)
+        while end > first and not lines[end - 1].strip():
+            end -= 1  # an empty line after it stays
+        table = map(tokens.__getitem__, range(start, len(tokens)))
+        drawn = draw_table(list(read_rows(table, lambda cell: cell.content)), MAX_TABLE_COLUMNS, TABLE_LINES)
+        if drawn is not None:
+            lines[first:end] = [drawn]
+    return "\n".join(lines)
 
 
 def build_file_mail(head: MailHead, file: OutgoingFile, data: bytes) -> EmailMessage:

@@ -188,21 +188,30 @@ class MailReceiver:
             self.last_refusal = str(reason)
             log.warning("email_sender_not_verified", extra={"uid": uid, "reason": str(reason)})
             return None
-        text, files = await self._read_content(connection, uid)
+        try:
+            text, files = await self._read_content(connection, uid)
+        except MailIgnored as reason:
+            log.info("email_ignored", extra={"uid": uid, "reason": str(reason)})
+            return None
         self.threads.remember(envelope.chat_id, envelope.thread_id, envelope)
         make = partial(make_inbound, received_at=received_at, files=files, settings=self._settings)
         return await asyncio.to_thread(make, envelope, text)
 
     async def _read_content(self, connection: ImapConnection, uid: int) -> tuple[str, list[InboundFile]]:
-        """Return the text of a mail and its files, which are fetched later; a damaged mail is not lost either."""
+        """Return the text of a mail and its files, which are fetched later; a damaged mail is not lost either.
+
+        Raises MailIgnored for a reply to an invitation in which the person has written nothing.
+        """
         try:
             data = await connection.fetch(uid, "BODYSTRUCTURE")
             parts = choose_parts(read_structure(data.get("BODYSTRUCTURE")))
             texts = [await self._read_text(connection, uid, part) for part in parts.texts]
+            if parts.is_calendar_reply and not any(map(str.strip, texts)):
+                raise MailIgnored("It only says whether a person accepts an invitation.")
         except (ResponseUnreadable, ImapRefused) as error:
             log.warning("email_unreadable", extra={"uid": uid, "reason": str(error)})
             return UNREADABLE_TEXT, []
-        except PalaverError:
+        except (PalaverError, MailIgnored):
             raise
         except Exception:  # whatever its parts break, people are told that there is a mail
             log.exception("email_unreadable", extra={"uid": uid})

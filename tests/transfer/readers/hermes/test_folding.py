@@ -15,6 +15,7 @@ from palaver.transfer.readers.hermes.folding import (
     SUMMARIZE,
     Copy,
     PlannedRecord,
+    find_flushed_again,
     find_repeats,
     measure_overlap,
     plan_compactions,
@@ -98,6 +99,74 @@ CALL = {"tool_calls": [{"id": "call_1", "function": {"name": "look", "arguments"
 )
 def test_repeated_writes_are_found_by_evidence(lines: list[Line], expected: int) -> None:
     assert find_repeats(make_marks(lines)).count(0) == expected
+
+
+FLUSHED: list[Line] = [("U", "go", 10.0), ("A", "Done.", 12.25), ("U", "go", 20.0), ("A", "Done.", 22.5)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param(FLUSHED, 4, id="said twice"),
+        pytest.param([*FLUSHED, *FLUSHED], 4, id="all of it again"),
+        pytest.param([*FLUSHED, *FLUSHED[:2]], 4, id="the beginning again"),
+        pytest.param([*FLUSHED, *FLUSHED, *FLUSHED, ("U", "more", 30.0)], 5, id="twice again, and on"),
+        pytest.param([*FLUSHED, ("U", "more", 30.0), *FLUSHED, ("U", "more", 30.0)], 5, id="with more"),
+        pytest.param(
+            [FLUSHED[0], ("A", "oh", 11.5, {"is_undone": True}), *FLUSHED[1:], *FLUSHED],
+            5,
+            id="without an undone message",
+        ),
+        pytest.param(
+            [("U", "ok", 10.0), ("A", "Done.", 12.25), ("U", "ok", 10.0), ("A", "Done.", 14.5)],
+            4,
+            id="two messages in the same second",
+        ),
+        pytest.param([*FLUSHED, *[(role, text, at + 0.5) for role, text, at in FLUSHED]], 8, id="other times"),
+        pytest.param([("T", "ok", 10.5), ("A", "so", 10.5), ("T", "ok", 10.5)], 3, id="one time for a whole turn"),
+        pytest.param([("U", "go", None), ("A", "Done.", None)] * 2, 4, id="without times"),
+    ],
+)
+def test_messages_that_are_stored_again_with_their_exact_times_are_found(lines: list[Line], expected: int) -> None:
+    assert find_flushed_again(make_marks(lines)).count(0) == expected
+    if len(lines) > len(FLUSHED) and expected >= len(FLUSHED):
+        assert len(fold(lines)) == expected
+
+
+FAILED: list[Line] = [("U", "one", 10.0), ("U", "two\n\nmore", 20.0), ("U", "three", 30.0), ("A", "Done.", 32.5)]
+JOINED: Line = ("U", "one\n\ntwo\n\nmore\n\nthree", 10.0)
+
+
+def test_messages_that_hermes_has_joined_are_found_in_what_is_stored_again() -> None:
+    answer = FAILED[-1]
+    said = [*FAILED, ("U", "next", 40.0), ("A", "Yes.", 42.5)]
+    assert fold([*said, JOINED, answer, *said[-2:]]) == [text for _, text, _ in said]
+    other = (JOINED[0], JOINED[1], 11.0)
+    assert len(fold([*said, other, answer])) > len(said)
+
+
+@pytest.mark.parametrize("first_count", [0, 2])
+@pytest.mark.parametrize("new", [[("U", "new", 60.0)], [("A", "Late.", 60.0)], []])
+def test_copies_around_a_summary_may_be_joined(first_count: int, new: list[Line]) -> None:
+    """What follows the copies directly may be a person's message, too, which is new."""
+    said = [*FAILED, *[("UA"[n % 2], f"m{n}", 40.0 + n) for n in range(6)], ("U", "x", 50.0), ("U", "y", 51.0)]
+    copies: list[Line] = [("A", "m5", 45.0), ("U", "x\n\ny", 50.0)]
+    again = [*[JOINED, FAILED[-1]][:first_count], ("S", "sum", 55.0), *copies, *new]
+    plan = plan_conversation([[make_copy("a", said)], [make_copy("b", again)]])
+    planned = [each for each in read_planned(plan) if isinstance(each, PlannedRecord)]
+    assert [each.record.text for each in planned if each.action == SHOW] == [text for _, text, _ in [*said, *new]]
+    assert [each.kept_count for each in planned if each.action == SUMMARIZE] == [3]
+
+
+def test_copies_around_a_summary_in_place_are_left_to_the_compaction() -> None:
+    summary: Line = ("S", "sum", 23.5)
+    in_place = [*FLUSHED, FLUSHED[0], summary, *FLUSHED[2:], ("U", "new", 30.5)]
+    (first,) = [plan_conversation([[make_copy("a", in_place)]])]
+    kept = [each.kept_count for each in read_planned(first) if isinstance(each, PlannedRecord)]
+    assert max(kept) == 2
+    assert fold(in_place) == ["go", "Done.", "go", "Done.", "new"]
+    again = in_place[4:]
+    assert find_flushed_again(make_marks([*again, *again])).count(0) == len(again)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,19 @@ def test_a_second_import_changes_nothing(
     assert not report.counts.get("conversations")
 
 
+@pytest.mark.parametrize(
+    "name", ["compactions-0.19.0", "hermes-0.13.0", "hermes-0.19.0", "hermes-webui", "moves-0.19.0"]
+)
+def test_a_dry_run_says_what_the_import_says(
+    store: SessionStore, run: Callable[..., ImportReport], build_home: Callable[[str], Path], name: str
+) -> None:
+    folder = build_home(name)
+    for _ in range(2):
+        dry, real = run(folder, dry_run=True).to_dict(), run(folder).to_dict()
+        assert dry.pop("dry_run") is not real.pop("dry_run")
+        assert dry == real
+
+
 @pytest.mark.both_engines
 def test_the_next_telegram_message_continues_where_hermes_stopped(
     store: SessionStore, run: Callable[..., ImportReport], read_home: Callable[[str], Any], tmp_path: Path

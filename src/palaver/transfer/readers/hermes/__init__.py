@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from palaver.core.foreign_sqlite import InvalidForeignDatabase
 from palaver.core.source import Platform
 from palaver.transfer.imported import ImportedItem, ImportReader, InvalidImport
 from palaver.transfer.reader_kit.values import is_plain
@@ -14,6 +16,9 @@ from palaver.transfer.readers.hermes.jobs import read_jobs, read_memories
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from palaver.core.source import SessionSource
+    from palaver.transfer.imported import ImportedAccount
 
 
 _EXPECTED: Final = ("state.db", "sessions", "webui", "cron", "memories")
@@ -49,6 +54,14 @@ class HermesReader:
 
     def count_conversations(self) -> int:
         return len(self._chains)
+
+    def list_chats(self) -> Iterator[SessionSource | ImportedAccount]:
+        for home in self._homes:
+            yield from read_accounts(home)
+        for number, chain in self._chains:
+            with suppress(InvalidForeignDatabase):
+                if source := ConversationReader(self._homes[number], chain).find_chat():
+                    yield source
 
     def read_items(self) -> Iterator[ImportedItem]:
         for home in self._homes:

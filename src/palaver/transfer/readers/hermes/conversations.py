@@ -97,6 +97,15 @@ class ConversationReader:
         if conversation is not None:
             yield conversation
 
+    def find_chat(self) -> SessionSource | None:
+        """Return where the conversation takes place, without reading its messages; None if it has none."""
+        home, links = self._home, self._home.lineage.links
+        known = [links[each] for each in self._chain.session_ids if each in links]
+        if home.database is not None:
+            self._rows = [home.database.read_session(link.id) for link in known]
+        has_messages = len(known) < len(self._chain.session_ids) or any(link.message_count for link in known)
+        return self._find_source(home.current.get(self._chain.session_ids[0])) if has_messages else None
+
     def _build(self) -> ImportedConversation | None:
         """Plan how the copies are folded; None if there are no messages, as Hermes lists no empty sessions."""
         home, chain = self._home, self._chain

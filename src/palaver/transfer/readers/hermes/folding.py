@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict, deque
 from dataclasses import field
 from functools import partial
@@ -31,6 +31,7 @@ from palaver.transfer.readers.hermes.records import (
     Marks,
     Record,
     find_rewritten,
+    join_keys,
     merge_records,
 )
 
@@ -290,49 +291,64 @@ def plan_compactions(marks: Marks, session_starts: Container[int]) -> Compaction
     began and ended.
     """
     plan = CompactionPlan(bytearray(len(marks)))
-    shown: array[int] = array("Q")  # keys of what is shown so far
-    places: array[int] = array("Q")
+    places: array[int] = array("Q")  # of what is shown so far
     copies_end = 0
     for index in range(len(marks)):
         if marks.flags[index] & SUMMARY:
             plan.actions[index] = SUMMARIZE
-            count = _count_first_copies(marks, shown, places, index, session_starts)
+            count = _count_first_copies(marks, places, index, session_starts)
             for place in places[len(places) - count :] if count else ():
                 plan.actions[place] = DROP
-            del shown[len(shown) - count :], places[len(places) - count :]
-            last = _count_last_copies(marks, shown, index)
-            copies_end = index + 1 + last
-            is_merged = bool(marks.flags[index] & MERGED) and last < len(shown)
-            plan.kept_counts[index] = min(last + is_merged, len(shown)) if shown else 0
+            del places[len(places) - count :]
+            copied, last = _count_last_copies(marks, places, index)
+            copies_end = index + 1 + copied
+            is_merged = bool(marks.flags[index] & MERGED) and last < len(places)
+            plan.kept_counts[index] = min(last + is_merged, len(places)) if places else 0
         elif index < copies_end:
             plan.actions[index] = DROP
         elif not marks.flags[index] & UNDONE:
-            shown.append(marks.keys[index])
             places.append(index)
     return plan
 
 
-def _count_first_copies(
-    marks: Marks, shown: array[int], places: array[int], summary: int, session_starts: Container[int]
-) -> int:
+def _count_first_copies(marks: Marks, places: array[int], summary: int, session_starts: Container[int]) -> int:
     """Return how many messages right before a summary repeat the beginning of the conversation."""
-    for count in range(min(MAX_FIRST_COPIES, len(shown) // 2), 0, -1):
-        if shown[len(shown) - count :] != shown[:count] or places[-count] != summary - count:
+    first, first_joined = _get_first_keys(marks, places)
+    for count in range(min(MAX_FIRST_COPIES, len(places) // 2), 0, -1):
+        if places[-count] != summary - count:
+            continue
+        keys = [marks.keys[place] for place in places[len(places) - count :]]
+        if keys not in (first[:count], first_joined[:count]):
             continue
         is_start = summary - count in session_starts
-        is_same_time = abs(marks.times[places[-1]] - marks.times[places[count - 1]]) <= _SAME_TIME_SECONDS
+        is_same_time = abs(marks.times[places[-count]] - marks.times[places[0]]) <= _SAME_TIME_SECONDS
         if is_start or is_same_time or count > 1:
             return count
     return 0
 
 
-def _count_last_copies(marks: Marks, shown: array[int], summary: int) -> int:
-    """Return how many messages right after a summary repeat the end of what was said before it."""
+def _get_first_keys(marks: Marks, places: array[int]) -> tuple[list[int], list[int]]:
+    """Return the keys of how the conversation began: as it was said, and with a person's messages joined."""
+    return [marks.keys[place] for place in places[:MAX_FIRST_COPIES]], join_messages(marks, places[:MAX_TURN_MESSAGES])[
+        0
+    ]
+
+
+def _count_last_copies(marks: Marks, places: array[int], summary: int) -> tuple[int, int]:
+    """Return how many messages right after a summary repeat the end of what was said before it, and how many that were.
+
+    Both are the same number unless Hermes has joined some of them.
+    """
     stop = summary + 1
     limit = min(len(marks), summary + 1 + MAX_LAST_COPIES)
     while stop < limit and not marks.flags[stop] & SUMMARY:
         stop += 1
-    return measure_overlap(shown[-MAX_LAST_COPIES:], marks.keys[summary + 1 : stop])
+    shown = places[-MAX_LAST_COPIES:]
+    copies = marks.keys[summary + 1 : stop]
+    count = measure_overlap([marks.keys[place] for place in shown], copies)
+    keys, sizes = join_messages(marks, shown)
+    joined_count = measure_overlap(keys, copies)
+    return (joined_count, sum(sizes[len(sizes) - joined_count :])) if joined_count > count else (count, count)
 
 
 def measure_overlap(end: Sequence[int], beginning: Sequence[int]) -> int:
@@ -372,6 +388,104 @@ def find_repeats(marks: Marks) -> bytearray:
         kept.append(index)
         index += 1
     return dropped
+
+
+@dataclass(slots=True)
+class JoinedMessage:
+    """The message that Hermes makes of a person's messages that follow each other, because a turn failed between them.
+
+    It has the time of the first one, and an empty line between them.
+    """
+
+    key: int = 0
+    time: float = math.nan
+    count: int = 0  # of the messages
+
+    def add(self, key: int, paragraphs: int, time: float) -> bool:
+        """Add the next message; return whether it is joined with the one before."""
+        is_joined = bool(self.count and paragraphs)
+        self.key = join_keys(self.key, key, paragraphs) if is_joined else key
+        self.time = self.time if is_joined else time
+        self.count = self.count + 1 if is_joined else int(paragraphs > 0)
+        return is_joined
+
+
+def join_messages(marks: Marks, places: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the keys of messages with a person's messages joined, and how many messages each stands for."""
+    keys: list[int] = []
+    sizes: list[int] = []
+    joined = JoinedMessage()
+    for place in places:
+        if joined.add(marks.keys[place], marks.paragraphs[place], 0.0):
+            keys[-1] = joined.key
+            sizes[-1] += 1
+        else:
+            keys.append(joined.key)
+            sizes.append(1)
+    return keys, sizes
+
+
+def find_flushed_again(marks: Marks) -> bytearray:
+    """Return a 1 for every message of a run that was stored again with the times that it had.
+
+    Before a compaction that starts a new session, Hermes may store all messages of the old one again. Evidence: the
+    run goes back in time, and its messages have the words, the order and the exact times of earlier ones, at least one
+    of them to the fraction of a second: some platforms give whole seconds, in which a person can say "ok" twice. What
+    stands right before or after a summary is left to `plan_compactions`.
+    """
+    if not any(after < before for before, after in pairwise(marks.times)):
+        return bytearray(len(marks))
+    return _FlushFinder(marks).find()
+
+
+class _FlushFinder:
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+        self._dropped = bytearray(len(marks))
+        self._places: dict[tuple[int, float], list[int]] = defaultdict(list)  # of the messages that stay
+        self._joined = JoinedMessage()
+        self._run: list[int] = []
+
+    def find(self) -> bytearray:
+        marks, last = self._marks, ABSENT  # the place of which the last message of the run is a copy
+        for index in range(len(marks)):
+            place = self._find_place(index, last) if self._run else ABSENT
+            if place == ABSENT:
+                self._close_run()
+                is_earlier = index > 0 and marks.times[index] < marks.times[index - 1]
+                place = self._find_place(index, ABSENT) if is_earlier else ABSENT
+            if place == ABSENT:
+                self._keep(index)
+            else:
+                last = place
+                self._run.append(index)
+        self._close_run()
+        return self._dropped
+
+    def _find_place(self, index: int, last: int) -> int:
+        """Return the first message after `last` of which this one is a copy."""
+        places = self._places.get((self._marks.keys[index], self._marks.times[index]), [])
+        position = bisect_right(places, last)
+        return places[position] if position < len(places) else ABSENT
+
+    def _keep(self, index: int) -> None:
+        marks, joined = self._marks, self._joined
+        self._places[marks.keys[index], marks.times[index]].append(index)
+        is_undone = marks.flags[index] & UNDONE
+        if not is_undone and joined.add(marks.keys[index], marks.paragraphs[index], marks.times[index]):
+            self._places[joined.key, joined.time].append(index)
+
+    def _close_run(self) -> None:
+        marks, run = self._marks, self._run
+        around = (run[0] - 1, run[-1] + 1) if run else ()
+        is_copy = not any(marks.flags[each] & SUMMARY for each in around if each < len(marks))
+        is_copy = is_copy and any(not marks.times[each].is_integer() for each in run)
+        for each in run:
+            if is_copy:
+                self._dropped[each] = 1
+            else:
+                self._keep(each)
+        run.clear()
 
 
 def _can_be_repeat(marks: Marks, index: int) -> bool:
@@ -475,8 +589,7 @@ def plan_session(copies: Sequence[Copy]) -> SessionPlan:
         marks = _read_marks(copy)
         if repeats := copy.dropped.count(1):
             plan.folded.append(
-                f"{_count(repeats)} written again to {copy.name}: the same turn in the same order, at once or with the"
-                " same ids"
+                f"{_count(repeats)} written again to {copy.name}: the same order, at once or with the same times or ids"
             )
         if copy.has_local_times and len(plan.marks) and (shift := estimate_zone_shift(plan.marks, marks)):
             copy.shift = shift
@@ -495,17 +608,27 @@ def _read_marks(copy: Copy) -> Marks:
         if isinstance(record, Record):
             every.add_record(record)
     copy.rewritten = find_rewritten(every)
+    copy.dropped = find_flushed_again(every)
     for index, is_rewritten in enumerate(copy.rewritten):
         if is_rewritten:
             every.times[index] = math.nan
-    copy.dropped = find_repeats(every)
-    if not any(copy.dropped):
-        return every
-    kept = Marks()
-    for index, is_dropped in enumerate(copy.dropped):
+    once, places = _drop(every, copy.dropped)
+    repeats = find_repeats(once)
+    for place, is_repeat in zip(places, repeats, strict=True):
+        copy.dropped[place] |= is_repeat
+    return _drop(once, repeats)[0]
+
+
+def _drop(marks: Marks, dropped: bytearray) -> tuple[Marks, Sequence[int]]:
+    """Return what stays, and where each of it was."""
+    if not any(dropped):
+        return marks, range(len(marks))
+    kept, places = Marks(), array("q")
+    for index, is_dropped in enumerate(dropped):
         if not is_dropped:
-            kept.copy(every, index)
-    return kept
+            kept.copy(marks, index)
+            places.append(index)
+    return kept, places
 
 
 def _fold_in(plan: SessionPlan, copy: Copy, marks: Marks) -> None:
@@ -526,6 +649,7 @@ def _fold_in(plan: SessionPlan, copy: Copy, marks: Marks) -> None:
                 marks.times[other] if math.isnan(time) else time,
                 before.ids[index] or marks.ids[other],
                 before.flags[index] | (marks.flags[other] & (SUMMARY | UNDONE)),
+                before.paragraphs[index],
             )
             joined_members.append(members[index] | bit)
     if shared:

@@ -42,6 +42,9 @@ _SKIPPED_ROLES: Final = frozenset({"session_meta", "system"})  # tools and promp
 _FROM_ANY_COPY: Final = ("tool_calls", "tool_name", "reasoning", "platform_message_id", "attachments", "is_undone")
 _MAX_COST: Final = 1_000_000.0
 _PRICED: Final = frozenset({"estimated", "actual", "included"})
+_PARAGRAPH_END: Final = "\n\n"
+_KEY_PRIME: Final = 2**61 - 1
+_KEY_BASE: Final = 1_099_511_628_211
 _REWRITE_STEP_SECONDS: Final = 1e-5  # two messages that are appended are stored further apart
 # Flags of a message.
 FROM_AGENT: Final = 2
@@ -243,24 +246,29 @@ class Marks:
     times: array[float] = field(default_factory=lambda: array("d"))  # seconds; NaN: unknown
     ids: array[int] = field(default_factory=lambda: array("Q"))  # of the message on its platform; 0: unknown
     flags: bytearray = field(default_factory=bytearray)
+    paragraphs: array[int] = field(default_factory=lambda: array("I"))  # of a person's message; 0: of the agent
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def add(self, key: int, time: float, message_id: int, flags: int) -> None:
+    def add(self, key: int, time: float, message_id: int, flags: int, paragraphs: int) -> None:
         self.keys.append(key)
         self.times.append(time)
         self.ids.append(message_id)
         self.flags.append(flags)
+        self.paragraphs.append(paragraphs)
 
     def copy(self, source: Marks, index: int) -> None:
-        self.add(source.keys[index], source.times[index], source.ids[index], source.flags[index])
+        self.add(
+            source.keys[index], source.times[index], source.ids[index], source.flags[index], source.paragraphs[index]
+        )
 
     def extend(self, more: Marks) -> None:
         self.keys.extend(more.keys)
         self.times.extend(more.times)
         self.ids.extend(more.ids)
         self.flags.extend(more.flags)
+        self.paragraphs.extend(more.paragraphs)
 
     def add_record(self, record: Record) -> None:
         self.add(
@@ -268,6 +276,7 @@ class Marks:
             math.nan if record.at is None else record.at,
             hash_text(record.platform_message_id) if record.platform_message_id else 0,
             _make_flags(record),
+            clean_text("user", record.text).count(_PARAGRAPH_END) + 1 if _is_from_person(record) else 0,
         )
 
 
@@ -291,7 +300,24 @@ def make_key(record: Record) -> int:
         return hash_text("tool\0" + record.tool_call_id)
     if record.tool_calls:
         return hash_text("calls\0" + "\0".join(call["id"] for call in record.tool_calls))
+    if _is_from_person(record):
+        key = 0
+        for paragraph in clean_text("user", record.text).split(_PARAGRAPH_END):
+            key = join_keys(key, hash_text(f"user\0{paragraph}"), 1)
+        return key or 1
     return hash_text(f"{record.role}\0{clean_text(record.role, record.text)}")
+
+
+def join_keys(first: int, second: int, paragraphs: int) -> int:
+    """Return the key that two messages of a person have as one: Hermes joins those that follow each other.
+
+    `paragraphs` is the number of them in the second one.
+    """
+    return (first * pow(_KEY_BASE, paragraphs, _KEY_PRIME) + second) % _KEY_PRIME
+
+
+def _is_from_person(record: Record) -> bool:
+    return record.role == "user" and record.summary is None
 
 
 def hash_text(text: str) -> int:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from palaver.core.dataclass import dataclass
 from palaver.core.foreign_sqlite import ForeignDatabase, InvalidForeignDatabase, open_foreign_database
 from palaver.core.source import ChatType, Platform
-from palaver.transfer.imported import ImportedConversation, ImportedItem, ImportProblem, InvalidImport
+from palaver.transfer.imported import (
+    ImportedAccount,
+    ImportedConversation,
+    ImportedItem,
+    ImportProblem,
+    InvalidImport,
+)
 from palaver.transfer.reader_kit.export_files import DamagedFile, UnreadableItem, parse_json
 from palaver.transfer.reader_kit.values import (
     UNKNOWN_TIME,
@@ -40,6 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
+
+    from palaver.core.source import SessionSource
 
 
 HOW_TO_GET: Final = (
@@ -78,6 +86,12 @@ class OpenClawReader:
 
     def count_conversations(self) -> int:
         return len(self._sessions)
+
+    def list_chats(self) -> Iterator[SessionSource | ImportedAccount]:
+        yield from (item for item in read_state(self._folder) if isinstance(item, ImportedAccount))
+        for session in self._sessions:
+            if session.key and (source := find_source(session.key, session.entry)):
+                yield source
 
     def read_items(self) -> Iterator[ImportedItem]:
         sessions = self._sessions
