@@ -183,3 +183,17 @@ async def test_a_message_that_was_written_in_time_does_not_start_over(
     clock.advance(minutes=70)
     later = await say(inbox, make_dm(), "much later", "3", **make_live(clock))
     assert later.session_id != first.session_id
+
+
+async def test_mails_that_wait_for_their_answers_are_no_program_that_answers_answers(
+    store: SessionStore, clock: FakeClock
+) -> None:
+    inbox = make_inbox(store)
+    live, late = make_live(clock) | {"may_be_from_bot": True}, make_late(clock) | {"may_be_from_bot": True}
+    outcomes = [await send(inbox, number, **late) for number in range(40)]
+    assert outcomes == [Outcome.ACCEPTED, *[Outcome.QUEUED] * 39]
+    while claim(store):
+        end_running_turns(store)
+    assert await send(inbox, 40, **live) is Outcome.REJECTED
+    assert await send(inbox, 41, **late) is Outcome.ACCEPTED
+    assert await send(inbox, 42, **live) is Outcome.QUEUED

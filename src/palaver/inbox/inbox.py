@@ -35,7 +35,7 @@ from palaver.inbox.receipts import (
 from palaver.inbox.registry import REGISTRY
 from palaver.inbox.updates import Checkpoint, UpdateHandler
 from palaver.people import table as people
-from palaver.sessions import lanes_table as lanes
+from palaver.sessions import lanes_table as lanes, turns_table as turns
 from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Cursor, Inbound, Outcome, Receipt
 from palaver.sessions.indexer import MAX_CATCH_UP_SECONDS, catch_up_index
 from palaver.sessions.message import MAX_MESSAGE_CHARS, describe_too_long
@@ -156,7 +156,8 @@ class Inbox:
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
         call = REGISTRY.parse(get_written_text(inbound))
-        if inbound.may_be_from_bot and not access.is_unlimited(call):
+        can_pause = inbound.may_be_from_bot and not inbound.was_sent_before_connection
+        if can_pause and not access.is_unlimited(call):
             pause = await self._store.engine.arun(Read(lambda tx: self._find_pause(tx, inbound)))
             if pause is not None:
                 return await self._write(lambda tx: self._record_pause(tx, inbound, pause), checkpoint)
@@ -382,6 +383,8 @@ class Inbox:
             return None
         now = self._store.clock.now()
         current = lanes.find_current_session(tx, lanes.resolve_key(tx, self._store.build_arrival(source, now)))
+        if current is not None and turns.load_open(tx, current.no).is_busy:
+            return None  # a program that answers answers comes after them
         return find_pause(tx, source, current, now)
 
     def _record_pause(self, tx: Transaction, inbound: Inbound, pause: Receipt) -> Receipt:

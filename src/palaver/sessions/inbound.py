@@ -126,11 +126,20 @@ class Inbound:
 
         Messages that pile up while we can't receive are no flood, and each of them wants its answer.
         """
-        if self.received_at is None or self.receiving_since is None or not self.is_sent_at_reliable:
-            return False
-        if self.sent_at is None or self.sent_at.tzinfo is None:
-            return False
-        return self.sent_at < self.receiving_since or self.received_at - self.sent_at > MAX_LIVE_AGE
+        if self.was_sent_before_connection:
+            return True
+        age = self._compute_age(self.received_at)
+        return age is not None and age > MAX_LIVE_AGE
+
+    @property
+    def was_sent_before_connection(self) -> bool:
+        age = self._compute_age(self.receiving_since)
+        return age is not None and age > timedelta(0)
+
+    def _compute_age(self, at: datetime | None) -> timedelta | None:
+        """Return how old the message was at a time; None if that is not known for certain."""
+        is_known = self.is_sent_at_reliable and self.sent_at is not None and self.sent_at.tzinfo is not None
+        return at - self.sent_at if is_known and at is not None and self.sent_at is not None else None
 
     @property
     def can_be_repeated(self) -> bool:
