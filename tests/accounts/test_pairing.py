@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from palaver import SessionSource
 from palaver.accounts import pairing
+from palaver.accounts.people import People
+from palaver.core.operation import BlockingRunner
 from palaver.people.model import Role
 from palaver.people.pairing_table import CODE_ALPHABET, MAX_PENDING_REQUESTS, generate_code, parse_code
 from palaver.sessions.inbound import Outcome
@@ -217,3 +220,71 @@ async def test_expired_requests_are_deleted(town: Town, clock: FakeClock) -> Non
     clock.advance(seconds=timedelta(hours=1).total_seconds())
     await town.send(BOB, "hello")
     assert [account for (account,) in await town.rows("SELECT account FROM pairing_request")] == ["bob"]
+
+
+# ---- channels ----------------------------------------------------------------------------------------------
+
+
+def channel(name: str = "News", chat_id: str = "-1005550001111", author: str = "Ada") -> SessionSource:
+    """Return a post in a channel, which the channel itself writes; a signature names its author."""
+    user_name = f"{name} ({author})" if author else name
+    return SessionSource("telegram", chat_id, chat_name=name, chat_type="channel", user_id=chat_id, user_name=user_name)
+
+
+@pytest.mark.both_engines
+async def test_a_channel_is_opened_with_the_code_that_pair_posts_there(owner: Town) -> None:
+    news, other = channel(), channel("Other", "-1005550002222")
+    assert (await owner.send(news, "hello", is_addressed=True)).reply is None
+    assert await owner.rows("SELECT id FROM pairing_request") == []
+    code = find_code(await owner.ask(news, "/pair", is_addressed=True))
+    assert "News (Telegram, -1005550001111) is a channel" in await owner.ask(OLGA, f"/pair {code}")
+    assert "talk to me there now, as a guest" in await owner.ask(OLGA, f"/pair {code} guest")
+    assert "Mention me in a post" in (await owner.get_told(news))[-1]
+    person = await owner.find_person(news)
+    assert person is not None
+    assert (person.name, person.role) == ("News", Role.GUEST)
+    assert (await owner.send(channel(author="Ben"), "hello", is_addressed=True)).outcome is Outcome.ACCEPTED
+    # Nothing else is open: another channel, a group in which somebody writes as the channel, and what owners do.
+    assert (await owner.send(other, "hello", is_addressed=True)).reply is None
+    in_group = SessionSource("telegram", "club", chat_type="group", user_id=news.chat_id, user_name="News")
+    assert (await owner.send(in_group, "hello", is_addressed=True)).outcome is Outcome.REJECTED
+    assert (await owner.send(news, "/pair", is_addressed=True)).outcome is Outcome.REJECTED
+
+
+async def test_a_channel_is_never_more_than_a_guest(owner: Town) -> None:
+    code = find_code(await owner.ask(channel(), "/pair group", is_addressed=True))
+    for answer in ("member", "me"):
+        assert "can only be a guest" in await owner.ask(OLGA, f"/pair {code} {answer}")
+    assert await owner.find_person(channel()) is None
+    assert "isn't valid" in await owner.ask(chat("mallory", platform="matrix"), f"/link {code}")
+    assert "is a channel" in await owner.ask(OLGA, f"/pair {code}"), "the code still works"
+
+
+async def test_a_channel_asks_once_and_is_told_that_it_was_denied(owner: Town, clock: FakeClock) -> None:
+    code = find_code(await owner.ask(channel(), "/pair", is_addressed=True))
+    assert "already sent" in await owner.ask(channel(), "/pair", is_addressed=True)
+    await owner.send(OLGA, f"/pair {code} deny")
+    assert (await owner.get_told(channel()))[-1] == str(pairing.DENIED_TEXT)
+    clock.advance(minutes=20)
+    assert (await owner.send(channel(), "/pair", is_addressed=True)).reply is None
+
+
+@pytest.mark.parametrize("text", ["/help", "/link ABCD-EFGH", "/pair", "hello"])
+async def test_who_writes_in_a_group_or_a_channel_of_others_gets_no_code(owner: Town, text: str) -> None:
+    sources = [group("ada")]
+    sources.append(SessionSource("discord", "C1", chat_type="channel", user_id="ada", user_name="Ada"))
+    if text != "/pair":
+        sources.append(channel())
+    for source in sources:
+        assert (await owner.send(source, text, is_addressed=True)).reply is None
+    assert await owner.rows("SELECT id FROM pairing_request") == []
+
+
+async def test_an_owner_closes_a_channel_again(owner: Town) -> None:
+    code = find_code(await owner.ask(channel(), "/pair", is_addressed=True))
+    await owner.send(OLGA, f"/pair {code} guest")
+    person = await owner.find_person(channel())
+    assert person is not None
+    store = owner.store
+    People(BlockingRunner(store.engine), store, store.get_owner().principal).remove(person.id)
+    assert (await owner.send(channel(), "hello", is_addressed=True)).outcome is Outcome.REJECTED

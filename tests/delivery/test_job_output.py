@@ -106,6 +106,9 @@ def test_each_place_gets_one_message_and_each_bad_target_an_error(open_store: Op
         "telegram::-100777",
         f"local::morning-news-{job_row.job.id}:2026-03-01T07-00-00Z",
     ]
+    contents = store._engine.run(Read(lambda tx: tx.fetch_all("SELECT content FROM delivery ORDER BY no")))
+    headed = '**Job "Morning news!"**\n\nSunny.'
+    assert [content for (content,) in contents] == [headed, headed, "Sunny."]
     entry = store.find_entry("agent:main:telegram:dm:ada")
     assert entry is not None
     [status] = store._engine.run(

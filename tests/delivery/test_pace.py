@@ -7,6 +7,7 @@ import pytest
 from palaver.delivery import pace
 from palaver.delivery.model import Capabilities, Pace
 from palaver.delivery.pace import Pacer
+from palaver.platforms.telegram.manifest import CAPABILITIES as TELEGRAM
 
 
 class Time:
@@ -61,6 +62,22 @@ def test_an_edit_leaves_room_for_a_message(time: Time) -> None:
     assert pacer.compute_edit_wait("a") == 0
     pacer.take_edit("a")
     assert (pacer.compute_edit_wait("a"), pacer.compute_wait("a")) == (5.0, 0)
+
+
+def test_drafts_grow_each_second_and_hold_up_no_message(time: Time) -> None:
+    pacer = Pacer(TELEGRAM, time)
+    for _ in range(60):
+        assert pacer.compute_edit_wait("a", is_draft=True) == 0
+        pacer.take_edit("a", is_draft=True)
+        assert (pacer.compute_edit_wait("a", is_draft=True), pacer.compute_wait("a")) == (1.0, 0)
+        assert pacer.compute_edit_wait("b", is_draft=True) == 0
+        time.now += 1
+    pacer.take("a")
+    assert pacer.compute_edit_wait("a", is_draft=True) == 1.0, "a draft waits for the messages of its chat"
+    for number in range(28):
+        pacer.take_edit(f"chat {number}", is_draft=True)
+    assert 0 < pacer.compute_edit_wait("z", is_draft=True) < 0.1, "all chats share the pace of the account"
+    assert pacer.compute_wait("z") == 0, "the last place is kept for a message"
 
 
 def test_a_pause_holds_for_all_chats(time: Time) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-EDITS = Capabilities(can_edit=True, can_delete=True, edit_pace=Pace(0.0), max_buttons=3)
+EDITS = Capabilities(can_edit=True, can_delete=True, edit_pace=Pace(0.0), draft_pace=Pace(0.0), max_buttons=3)
 
 
 class SteppingAgent:
@@ -451,7 +451,8 @@ async def test_a_growing_message_that_a_paused_process_sends_after_the_answer_do
 
 
 async def test_a_platform_that_streams_itself_keeps_no_growing_message(start_gateway: StartGateway) -> None:
-    loopback, steps = LoopbackAdapter(capabilities=replace(EDITS, has_native_stream=True)), SteppingAgent()
+    capabilities = replace(EDITS, has_native_stream=True, edit_pace=Pace(1000.0))  # a draft is no edit
+    loopback, steps = LoopbackAdapter(capabilities=capabilities), SteppingAgent()
     gateway = await start_gateway(steps.agent, loopback=loopback)
     receipt = await loopback.say("hello")
     steps.say("One")

@@ -69,6 +69,27 @@ def split(markdown: str, limit: int, unit: LengthUnit = LengthUnit.CHARACTERS) -
             id="fence in a list",
         ),
         pytest.param(
+            "````md\n```py\na = 1\n```\nb = 2\n````\nend",
+            28,
+            ["````md\n```py\na = 1\n```\n````", "````md\nb = 2\n````\nend"],
+            id="fence of four marks around one of three",
+        ),
+        pytest.param("> one two three four", 12, ["> one two", "> three four"], id="quote of one line"),
+        pytest.param(">>> one two three", 16, [">>> one two", ">>> three"], id="quote in a quote"),
+        pytest.param("> a\n> > two two two three\nb", 18, ["> a\n> > two two", "> > two three\nb"], id="quoted lines"),
+        pytest.param(
+            "> ```py\n> a = 1\n> b = 2\n> c = 3\n> ```\n> end",
+            32,
+            ["> ```py\n> a = 1\n> b = 2\n> ```", "> ```py\n> c = 3\n> ```\n> end"],
+            id="fence in a quote",
+        ),
+        pytest.param(
+            "> ```\n> one one two two three\nend",
+            28,
+            ["> ```\n> one one two\n> ```", "> ```\n> two three\nend"],
+            id="fence that ends with its quote",
+        ),
+        pytest.param(
             "|a|b|\n|-|-|\n|1|2|\n|3|4|\n|5|6|\n\nend",
             24,
             ["|a|b|\n|-|-|\n|1|2|\n|3|4|", "|a|b|\n|-|-|\n|5|6|\n\nend"],
@@ -136,6 +157,12 @@ def test_an_adapter_can_say_that_the_rendered_text_is_shorter() -> None:
     assert split_markdown(text, Capabilities(max_length=100), measure_without_address) == [text]
 
 
+def test_a_text_of_which_the_platform_counts_more_becomes_even_messages() -> None:
+    messages = split_markdown("word " * 400, Capabilities(max_length=1000), lambda text: 20 + 2 * len(text))
+    assert len(messages) == 5
+    assert all(len(message) > 400 for message in messages[:-1])
+
+
 def remove_spaces(text: str) -> str:
     return "".join(text.split())
 
@@ -146,14 +173,23 @@ MARKDOWN = st.lists(
             [
                 *("```py\n", "```\n", "~~~\n", "  ```\n", "- ```c\n", "````\n", "\n", "\n\n", "\n   \n", " ", "\t"),
                 *("|a|b|\n|-|-|\n", "|1|2|\n", "| long cell | other |\n", "# Title\n", "- item\n", "1. item\n"),
-                *("> quote\n", "[a link](https://example.org/x_(y))", "`code here`", "**bold**", "👨‍👩‍👧", "e\u0301"),
+                *(
+                    "> quote\n",
+                    "> ```py\n",
+                    "> > ",
+                    "[a link](https://example.org/x_(y))",
+                    "`code here`",
+                    "**bold**",
+                    "👨‍👩‍👧",
+                    "e\u0301",
+                ),
             ]
         ),
         st.text(max_size=30),
     ),
     max_size=40,
 ).map("".join)
-MARKS = re.compile(r"[\s`~]+")
+MARKS = re.compile(r"[\s`~>]+")
 
 
 @example("\u0800", 2, LengthUnit.BYTES)  # one character that is larger than a message
@@ -172,8 +208,8 @@ def is_contained_in_order(text: str, whole: str) -> bool:
     return all(character in characters for character in text)
 
 
-@given(st.text(alphabet=st.characters(exclude_characters="`~|"), max_size=300), st.integers(1, 60))
-def test_without_fences_and_tables_nothing_is_added(markdown: str, limit: int) -> None:
+@given(st.text(alphabet=st.characters(exclude_characters="`~|>"), max_size=300), st.integers(1, 60))
+def test_without_fences_tables_and_quotes_nothing_is_added(markdown: str, limit: int) -> None:
     assert remove_spaces("".join(split(markdown, limit))) == remove_spaces(markdown)
 
 

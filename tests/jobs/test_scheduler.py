@@ -22,7 +22,7 @@ from palaver.sessions import turns_table as turns
 from palaver.sessions.turn import StopRequest
 from palaver.testing import FakeClock, ScriptedAgent
 from support.gateway import wait_until
-from support.job_runs import JobTown
+from support.job_runs import HEADING, JobTown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -73,7 +73,7 @@ async def test_a_job_runs_at_its_slot_in_a_new_conversation_and_its_output_arriv
     assert town.summarize(job_row) == ["done", "done"]
     assert [run.result for run in runs] == [JobResult.ANSWER] * 2
     assert runs[1].slot - runs[0].slot == timedelta(days=1)
-    assert town.sent == ["All quiet.", "All quiet."]
+    assert town.sent == [f"{HEADING}All quiet."] * 2
     assert [delivery.state for run in town.list_runs(job_row) for delivery in run.deliveries] == ["sent", "sent"]
     session = load_session(town, runs[0].session_id)
     assert session.platform == Platform.CRON
@@ -117,7 +117,7 @@ async def test_slots_that_were_missed_are_one_row_and_the_newest_is_run_late(
     await town.poll()
     await town.wait_until_ended()
     assert town.summarize(job_row) == ["missed x4", "done"]
-    assert town.sent == ["Done."]
+    assert town.sent == [f"{HEADING}Done."]
 
 
 async def test_a_daily_job_that_was_missed_is_told(make_town: MakeTown) -> None:
@@ -287,7 +287,7 @@ async def test_a_server_runs_jobs_by_itself_and_wakes_for_a_new_one(make_town: M
         town.store.engine.run(Write(run_now))  # as another process does it
         await wait_until(lambda: town.summarize(job_row) == ["done"])
         await town.wait_until_ended()
-        assert town.sent == ["Done."]
+        assert town.sent == [f"{HEADING}Done."]
     finally:
         await town.gateway.scheduler.stop()
 

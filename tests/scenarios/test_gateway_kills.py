@@ -59,8 +59,8 @@ CRASH_POINTS: dict[str, tuple[int, tuple[Any, ...]]] = {
     "turn.recovered": (1, ("turn.before_tool", 1)),
     "delivery.before_claim": (2, ()),
     "delivery.claimed": (1, ()),
-    "delivery.before_parts_save": (1, ()),  # the first, so that no other delivery is being sent
-    "delivery.parts_saved": (1, ()),
+    "delivery.before_mark": (1, ()),  # the first, so that no other delivery is being sent
+    "delivery.marked": (1, ()),
     "delivery.before_send": (2, ()),
     "delivery.sent": (1, ()),
     "delivery.before_outcome_save": (2, ()),
@@ -77,8 +77,8 @@ STREAMING_POINTS: dict[str, int] = {
     "preview.id_saved": 1,
     "preview.grown": 1,
     "preview.removed": 1,
-    "delivery.before_parts_save": 1,
-    "delivery.parts_saved": 1,
+    "delivery.before_mark": 1,
+    "delivery.marked": 1,
     "delivery.before_send": 2,
     "delivery.sent": 1,
     "delivery.before_outcome_save": 1,
@@ -149,11 +149,11 @@ COMMIT_POINTS = {
     *("inbox.accepted", "inbox.command_read", "inbox.files_received", "call.held", "call.settled"),
     *("turn.claimed", "turn.draft_saved", "turn.before_tool", "turn.steered", "turn.compacted", "turn.ended"),
     *("turn.released", "turn.recovered"),
-    *("delivery.claimed", "delivery.parts_saved", "delivery.outcome_saved", "delivery.recovered", "delivery.confirmed"),
+    *("delivery.claimed", "delivery.marked", "delivery.outcome_saved", "delivery.recovered", "delivery.confirmed"),
     *("preview.saved", "preview.id_saved", "preview.grown", "preview.removed"),
 }
-SENDING_POINTS = {"delivery.parts_saved", "delivery.before_send", "delivery.sent", "delivery.before_outcome_save"}
-UNSENT_POINT = "delivery.before_parts_save"
+SENDING_POINTS = {"delivery.marked", "delivery.before_send", "delivery.sent", "delivery.before_outcome_save"}
+UNSENT_POINT = "delivery.before_mark"
 # Where it matters that the platform recognizes what was sent.
 KEY_POINTS = {"delivery.sent", "delivery.recovered", "preview.sent", "preview.grown"}
 

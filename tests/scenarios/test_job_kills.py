@@ -20,7 +20,7 @@ from scenarios.gateway_process import format_plain_answer, split_text
 from scenarios.kill_cases import build_cases
 from scenarios.store_harness import fetch_rows, find_inconsistencies
 from support.crashing import list_crash_points
-from support.job_runs import insert_job
+from support.job_runs import HEADING, insert_job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,7 +110,7 @@ def check_every_slot_ended_once(platform: FakePlatform, slots: dict[str, int]) -
     assert len(sessions) == len(slots), "each run has one conversation"
     deliveries = fetch_rows(url, "SELECT id, state, content FROM delivery ORDER BY content")
     answers = sorted(format_plain_answer(prompt) for prompt in slots)
-    assert [(state, content) for _, state, content in deliveries] == [("sent", answer) for answer in answers]
+    assert [(state, content) for _, state, content in deliveries] == [("sent", HEADING + answer) for answer in answers]
     expected_keys = {
         f"{delivery_id}.{number}"
         for delivery_id, _, content in deliveries
@@ -152,7 +152,9 @@ def test_a_run_whose_servers_keep_dying_fails_and_does_not_run_again(
     )
     assert (slot, state, turn_state) == (slots["plain ada"], "failed", "failed")
     assert "crashed 3 times" in reason
-    assert platform.load_sends() == [], "one failure is not told yet"
+    (notice,) = fetch_rows(platform.url, "SELECT state, content FROM delivery")
+    assert notice[0] == "sent", "the first failure is told, once"
+    assert notice[1].startswith('The job "News" has failed: ')
 
 
 def test_several_servers_on_one_database_fire_every_slot_once(

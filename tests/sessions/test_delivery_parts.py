@@ -25,7 +25,7 @@ MOVED = ChatMovedAway(new_chat_id="-100")
 
 
 @pytest.mark.parametrize(
-    ("error", "is_edit", "is_key_recognized", "is_last_attempt", "state", "next_step"),
+    ("error", "is_edit", "is_resolvable", "is_last_attempt", "state", "next_step"),
     [
         (None, False, False, False, State.SENT, NextStep.CONTINUE),
         (None, True, False, True, State.SENT, NextStep.CONTINUE),
@@ -49,13 +49,13 @@ MOVED = ChatMovedAway(new_chat_id="-100")
 def test_the_outcome_of_a_part_decides_its_state_and_the_next_step(
     error: DeliveryError | None,
     is_edit: bool,
-    is_key_recognized: bool,
+    is_resolvable: bool,
     is_last_attempt: bool,
     state: State,
     next_step: NextStep,
 ) -> None:
     assert decide_part_outcome(
-        error, is_edit=is_edit, is_key_recognized=is_key_recognized, is_last_attempt=is_last_attempt
+        error, is_edit=is_edit, is_resolvable=is_resolvable, is_last_attempt=is_last_attempt
     ) == (state, next_step)
 
 

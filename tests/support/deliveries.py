@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from palaver import SessionSource
-from palaver.core.engines.base import Read
+from palaver.core.clock import to_micros
+from palaver.core.engines.base import Read, Write
 from palaver.delivery import table as deliveries
 from palaver.delivery.view import DeliveryOperations
 from palaver.platforms.loopback import LOOPBACK
 from palaver.sessions import delivery_queries, table as sessions
-from palaver.sessions.delivery import DeliveryPart, DeliveryState
+from palaver.sessions.delivery import Address, DeliveryPart, DeliveryState
 from support.gateway import TIMEOUT_SECONDS, wait_for_turn
 from support.linked_accounts import open_web_account
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from palaver import SessionStore
     from palaver.core.engines.base import Transaction
     from palaver.delivery.adapter import OutgoingMessage
     from palaver.delivery.table import DeliveryLease
@@ -109,3 +112,31 @@ async def start_in_chat_and_web(gateway: Gateway, loopback: LoopbackAdapter, tex
     await wait_for_turn(gateway, receipt.turn_id)
     await wait_for_deliveries(gateway, person, receipt.session_id)
     return person, receipt.session_id or ""
+
+
+def add_undelivered(
+    store: SessionStore,
+    source: SessionSource,
+    state: DeliveryState = DeliveryState.UNCERTAIN,
+    *,
+    text: str = "Hello to you",
+    error: str | None = "The line broke.",
+    ago: timedelta = timedelta(),
+) -> str:
+    """Add a conversation whose answer has failed, or may have arrived; return the id of its delivery."""
+    store.record_user_message(source, "hello")
+    session_id = store.get_or_create_session(source).session_id
+    now = to_micros(store.clock.now() - ago)
+
+    def add(tx: Transaction) -> str:
+        session_no = sessions.get_no(tx, session_id)
+        address = str(Address.from_source(source))
+        delivery_id = deliveries.enqueue(tx, address, text, now, session_no=session_no, message_seq=2)
+        [(no,)] = tx.fetch_all("SELECT no FROM delivery WHERE id = $1", delivery_id)
+        deliveries.add_parts(tx, no, [DeliveryPart(no=1, body=text)])
+        deliveries.save_outcome(tx, no, DeliveryPart(no=1, body=text, state=state, first_sent_at=now))
+        end = "UPDATE delivery SET state = $2, due_at = NULL, ended_at = $3, error = $4 WHERE no = $1"
+        tx.execute(end, no, state.value, now, error)
+        return delivery_id
+
+    return store.engine.run(Write(add))

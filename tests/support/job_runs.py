@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from palaver.jobs.table import JobRow
     from palaver.testing import FakeClock
 
+HEADING = '**Job "News"**\n\n'  # above what a job that is called so sends to a chat
+
 
 def insert_job(
     store: SessionStore, origin: SessionSource, schedule: str, *, name: str = "News", **fields: Any

@@ -120,7 +120,7 @@ def _configure(platform: Platform, account: str, make_adapter: Callable[[], Adap
         adapter = make_adapter()
         adapter.account = account
         adapter.capabilities = replace(
-            adapter.capabilities, pace_per_chat=FAST, pace_per_account=None, edit_pace=Pace(0.05)
+            adapter.capabilities, pace_per_chat=FAST, pace_per_account=None, edit_pace=Pace(0.05), draft_pace=Pace(0.05)
         )
         return adapter
 

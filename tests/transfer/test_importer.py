@@ -44,7 +44,7 @@ from support.made_reader import (
 from support.store_content import dump_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from palaver import Session, SessionStore
@@ -536,6 +536,42 @@ def test_home_channels_memories_and_jobs_come_in_once(store: SessionStore, run: 
     store.engine.run(Write(lambda tx: jobs.delete(tx, job.no)))
     assert count(run(*items)) == {"unchanged": 3}
     assert store.engine.run(Read(lambda tx: jobs.list_owned(tx, owner.id))) == []
+
+
+GROUP = SessionSource("telegram", "-5", chat_type="group", chat_name="Family", user_id="ada", user_name="Ada")
+
+
+@pytest.mark.both_engines
+def test_a_group_that_shares_its_conversation_later_gets_what_came_in_as_that_of_one_person(
+    store: SessionStore, run: Callable[..., ImportReport]
+) -> None:
+    conversation = make_conversation("c1", make_exchange("Where?", "There."), source=GROUP, is_current=True)
+    run(conversation)
+    assert not get_only(store).shared
+    store.replace_config(replace(store.config, group_sessions_per_user=False))
+    assert count(run(conversation)) == {"conversations": 1, "messages": 2, "lanes": 1}
+    assert get_only(store).shared
+    bob = replace(GROUP, user_id="bob", user_name="Bob")
+    assert get_texts(store, store.record_user_message(bob, "And now?").session_id) == ["Where?", "There.", "And now?"]
+    assert count(run(conversation)) == {"unchanged": 1}
+
+
+@pytest.mark.both_engines
+def test_what_is_said_while_a_group_comes_to_share_its_conversation_is_not_lost(
+    store: SessionStore, run: Callable[..., ImportReport]
+) -> None:
+    entries = make_exchange("Where?", "There.")
+    run(make_conversation("c1", entries, source=GROUP, is_current=True))
+    session_id = get_only(store).id
+
+    def open_entries() -> Iterator[ImportedEntry]:
+        store.append_to_transcript(session_id, {"role": "user", "content": "Wait!"})
+        yield from entries
+
+    store.replace_config(replace(store.config, group_sessions_per_user=False))
+    run(replace(make_conversation("c1", entries, source=GROUP, is_current=True), open_entries=open_entries))
+    assert get_texts(store, session_id) == ["Where?", "There.", "Wait!"]
+    assert get_only(store).id == session_id
 
 
 # ---- for oneself -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Generated from the API's description by tools/types.mjs; do not edit. Digest: cc22184d703ad24c6eb7d83fd8e5c1885019dfa49fae4576b7632693c0e14985
+// Generated from the API's description by tools/types.mjs; do not edit. Digest: 005a1d04b3f2a7d09d98a58c38d49be3fd0bc9dcedb32bc8a2cb6a1904235cfd
 export interface paths {
     "/api/sign-in": {
         parameters: {
@@ -934,6 +934,48 @@ export interface paths {
         put?: never;
         /** @description Send a failed or uncertain delivery again. If an uncertain one did arrive, this delivers it twice. */
         post: operations["retry_delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description List the messages to chat platforms that failed or may not have arrived, and were not dismissed.
+         *
+         *     They are those of your conversations; owners who ask for `all` get those of everybody, and notices.
+         */
+        get: operations["list_undelivered"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/deliveries/resolve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Settle messages that failed or may not have arrived. One that is settled already is left as it is.
+         *
+         *     So two owners who send the same messages again at once send them once.
+         */
+        post: operations["resolve_undelivered"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3186,6 +3228,8 @@ export interface components {
             account: string;
             /** @description As the stranger calls themselves. */
             name: string;
+            /** @description A channel, in which all who can post write as the channel: only a guest. */
+            is_channel: boolean;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -3588,6 +3632,30 @@ export interface components {
             setting_key: string;
             /** @description The operator has not changed this setting. */
             is_default: boolean;
+        };
+        /**
+         * @description What a person decides about a delivery that failed or may not have arrived.
+         * @enum {string}
+         */
+        Resolution: "resend" | "sent" | "not_sent" | "dismiss";
+        /** @description What to do with undelivered messages. */
+        ResolutionIn: {
+            /**
+             * @description The ids of deliveries.
+             * @example [
+             *       "d_1a2b3c4d5e6f7a8b"
+             *     ]
+             */
+            ids: string[];
+            /** @description `resend`: send them again; one that did arrive is then delivered twice. `sent`, `not_sent`: record what became of uncertain ones. `dismiss`: take them off the list. */
+            action: components["schemas"]["Resolution"];
+        };
+        /** @description What was done. */
+        ResolvedJson: {
+            /** @description The ids of what was changed. */
+            resolved: string[];
+            /** @description The ids of what was settled before, or does not exist for you. */
+            unchanged: string[];
         };
         /** @description The policy that the operator has set. */
         RetentionJson: {
@@ -4027,6 +4095,38 @@ export interface components {
         /** @description The words of a recording. */
         TranscriptJson: {
             text: string;
+        };
+        /** @description A message to a chat platform that failed or may not have arrived, and that a person has to decide about. */
+        UndeliveredJson: {
+            id: string;
+            /** @description The conversation; null for a notice outside of conversations. */
+            session_id: string | null;
+            /** @description The title of the conversation. */
+            title: string | null;
+            /** @enum {string} */
+            kind: "answer" | "notice";
+            platform: string;
+            /** @description Its name in the settings; empty for the only one. */
+            account: string;
+            /** @description The chat, such as `telegram:42`. */
+            target: string;
+            /** @enum {string} */
+            state: "uncertain" | "failed";
+            /** @description Why it failed, or why its status is unknown. */
+            error: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it failed, or its status became unknown.
+             */
+            ended_at: string;
+        };
+        /** @description A page of undelivered messages, the last one first. */
+        UndeliveredPageJson: {
+            deliveries: components["schemas"]["UndeliveredJson"][];
+            /** @description Pass this as `cursor` to get the next page; null if there is none. */
+            next_cursor: string | null;
         };
         /** @description The change to undo. */
         UndoChangeIn: {
@@ -5650,6 +5750,69 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeliveryJson"];
+                };
+            };
+        };
+    };
+    list_undelivered: {
+        parameters: {
+            query?: {
+                /** @description Only these. */
+                state?: ("uncertain" | "failed") | null;
+                /** @description Only of this platform. */
+                platform?: string | null;
+                /** @description Only to a chat, such as `telegram:42`. */
+                target?: string | null;
+                /** @description Only what ended after this; by default, 30 days ago. */
+                after?: string | null;
+                /** @description Only what ended before this. */
+                before?: string | null;
+                /** @description The cursor of an earlier page. */
+                cursor?: string | null;
+                limit?: number;
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndeliveredPageJson"];
+                };
+            };
+        };
+    };
+    resolve_undelivered: {
+        parameters: {
+            query?: {
+                /** @description Include everyone's conversations; only for owners. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResolutionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResolvedJson"];
                 };
             };
         };

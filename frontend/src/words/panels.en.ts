@@ -156,6 +156,7 @@ export const panelsEn = {
   approveAsMemberHint: "Direct messages and groups",
   approveAsGuest: "As a guest",
   approveAsGuestHint: "These direct messages only",
+  approveChannelHint: "A channel: everyone who can post there, in this channel only",
   approveAsMe: "This is me",
   approveAsMeHint: "Links the account to you: it sees and changes everything you have",
   denyAccess: "Deny",
@@ -202,6 +203,19 @@ export const panelsEn = {
     count === 1 ? "1 message with unknown delivery status" : `${count} messages with unknown delivery status`,
   platformFailed: (count: number) => (count === 1 ? "1 message not delivered" : `${count} messages not delivered`),
   platformProblems: "In the last 24 hours",
+  undelivered: "Undelivered messages",
+  undeliveredIntro:
+    "These messages failed, or their delivery status is unknown: the connection broke or Palaver was stopped while they were being sent.",
+  undeliveredSelectAll: "Select all",
+  undeliveredPlatform: "Platform",
+  undeliveredAllPlatforms: "All platforms",
+  undeliveredUncertain: "Status unknown:",
+  undeliveredFailed: "Not delivered:",
+  undeliveredSelected: (count: number) => `${count} selected`,
+  undeliveredActions: { sent: "Mark as delivered", not_sent: "Mark as not delivered", dismiss: "Dismiss" },
+  undeliveredResendTitle: (count: number) => (count === 1 ? "Send this message again?" : `Send ${count} messages again?`),
+  undeliveredResendText: "We don’t know if they were all delivered. Sending again may deliver some of them twice.",
+  undeliveredUnchanged: (count: number) => (count === 1 ? "1 message had already been settled." : `${count} messages had already been settled.`),
 
   // settings
   settings: "Settings",

@@ -6,7 +6,7 @@
 | on a platform with `access: everyone` | everybody there |
 | program that signs requests to a webhook | in the conversations of that webhook |
 | account in `allowed_users` of a platform | on that platform |
-| guest whose request was approved | in those direct messages |
+| guest whose request was approved | in those direct messages, or in that channel |
 | everyone in a group that an owner allowed | in that group |
 
 Everybody else is a stranger: a direct message of a stranger is a request for access (`pairing.py`), and in groups

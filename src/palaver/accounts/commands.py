@@ -191,20 +191,40 @@ def answer_request(context: CommandContext, *, code: str, answer: str | None) ->
         return CommandReply(text=pairing.INVALID_PAIRING_CODE_TEXT)
     name, data = _name_request(request), {"id": request.id, "answer": answer}
     if answer is None:
-        command = format_code(f"/pair {parse_code(code)} member")
-        text = say(
-            "pair.asks",
-            "{name} asks for access. Use {command} to let them talk to me everywhere, `guest` instead of `member` for"
-            " these direct messages only, `me` if it is your own account, or `deny`.",
-            name=name,
-            command=command,
-        )
-        return CommandReply(text=text, data=data)
+        return CommandReply(text=_ask_for_answer(request, code), data=data)
     if answer == _DENY:
         pairing.deny_request(context.tx, request, context.now)
         return CommandReply(text=say("pair.denied_now", "Denied: {name}. They have been told.", name=name), data=data)
     grant = Grant(answer)
     pairing.approve_request(context.tx, request, grant, _get_person(context), context.config, context.now)
+    return CommandReply(text=_describe_grant(request, grant), data=data)
+
+
+def _ask_for_answer(request: PairingRequest, code: str) -> str:
+    name = _name_request(request)
+    if request.is_channel:
+        return say(
+            "pair.channel_asks",
+            "{name} is a channel. Use {command} to let everyone who can post there talk to me in it, or `deny` instead"
+            " of `guest`.",
+            name=name,
+            command=format_code(f"/pair {parse_code(code)} guest"),
+        )
+    return say(
+        "pair.asks",
+        "{name} asks for access. Use {command} to let them talk to me everywhere, `guest` instead of `member` for"
+        " these direct messages only, `me` if it is your own account, or `deny`.",
+        name=name,
+        command=format_code(f"/pair {parse_code(code)} member"),
+    )
+
+
+def _describe_grant(request: PairingRequest, grant: Grant) -> str:
+    name = _name_request(request)
+    if request.is_channel:
+        return say(
+            "pair.channel_on", "Everyone who can post in {name} can talk to me there now, as a guest.", name=name
+        )
     text = {
         Grant.MEMBER: say(
             "pair.member", "{name} is a member now, and can talk to me in direct messages and in groups.", name=name
@@ -219,7 +239,7 @@ def answer_request(context: CommandContext, *, code: str, answer: str | None) ->
             platform=str(request.platform),
         ),
     }[grant]
-    return CommandReply(text=text + say("pair.told", " They have been told."), data=data)
+    return text + say("pair.told", " They have been told.")
 
 
 def _name_request(request: PairingRequest) -> str:
@@ -309,7 +329,8 @@ PAIR = Command(
     help=(
         "Without arguments, lists who asks for access. With the code that a stranger got, says who it is; with an"
         " answer after it, approves or denies. A member can talk to the agent everywhere, a guest only in those direct"
-        " messages; `me` links the account to you. `/pair group` lets everybody in a group talk to the agent there."
+        " messages; `me` links the account to you. `/pair group` lets everybody in a group talk to the agent there. In"
+        " a channel on Telegram, post `/pair`, then approve the channel with the code that appears there."
     ),
     example="/pair ABCD-EFGH member",
     parse=_parse_pair,

@@ -4,6 +4,9 @@
                               │                  denied: the stranger gets no other code until it has expired
                               └──▶ expired after an hour
 
+A channel asks with `/pair` in a post: all who can post there write as the account of the channel, which can only be a
+guest. Other posts in it get no reply.
+
 Always true: what a stranger writes is not stored; only the digest of a code is; an approval gives what it says and
 nothing else; the stranger is told the outcome in the same transaction. In groups strangers get no reply.
 """
@@ -65,6 +68,10 @@ ME_WITH_PAST_TEXT = say(
     "This account belongs to a person with a past of their own, so both sides have to confirm. Use /link, and send the"
     " code from that account.",
 )
+CHANNEL_IS_GUEST_TEXT = say(
+    "pair.channel_is_guest",
+    "A channel can only be a guest, because everyone who can post there writes as the channel. Approve it as a guest.",
+)
 DENIED_TEXT = say("pair.denied", "The owner of this gateway has denied your request for access.")
 _NOT_FOUND_TEXT = say("pair.not_found", "Request not found. It may have expired, or it was answered already.")
 
@@ -72,7 +79,7 @@ _NOT_FOUND_TEXT = say("pair.not_found", "Request not found. It may have expired,
 def answer_stranger(tx: Transaction, source: SessionSource, now: datetime) -> str | None:
     """Store a stranger's request for access, if it is new, and return the reply; None for no reply."""
     account = people.find_account(source)
-    if source.chat_type is not ChatType.DM or account is None or not source.chat_id:
+    if not (source.chat_type is ChatType.DM or source.is_written_by_chat) or account is None or not source.chat_id:
         return None  # replying to every stranger in a group would be spam
     micros = to_micros(now)
     pairing_requests.delete_expired(tx, micros)
@@ -94,6 +101,17 @@ def answer_stranger(tx: Transaction, source: SessionSource, now: datetime) -> st
         return TOO_MANY_TEXT
     code = generate_code()
     pairing_requests.save(tx, source, hash_secret(code), micros, to_micros(now + PAIRING_CODE_LIFETIME))
+    return _offer_code(source, code)
+
+
+def _offer_code(source: SessionSource, code: str) -> str:
+    if source.is_written_by_chat:
+        return say(
+            "pair.channel_code",
+            "To open this channel, an owner of this gateway sends me `/pair {code} guest` in a direct message, or"
+            " approves it on the page, within one hour. Then I answer posts here that mention me.",
+            code=code,
+        )
     return say(
         "pair.new_code",
         "I don't know you yet. To get access, give this code to the owner of this gateway: **{code}**\n\nIt is valid"
@@ -112,7 +130,8 @@ def receive_stranger(
 ) -> Receipt:
     """Answer a message of a person without access. Programs and groups get no reply."""
     source = inbound.source
-    if inbound.is_from_bot or source.chat_type is not ChatType.DM:
+    is_channel_asking = source.is_written_by_chat and isinstance(call, CommandCall) and call.command == "pair"
+    if inbound.is_from_bot or (source.chat_type is not ChatType.DM and not is_channel_asking):
         return Receipt(outcome=Outcome.REJECTED)
     if isinstance(call, CommandCall) and call.command == "link" and "code" in call.arguments:
         result = use_code(tx, str(call.arguments["code"]), source, None, config, now)
@@ -178,6 +197,8 @@ def approve_request(
     tx: Transaction, request: PairingRequest, grant: Grant, approver: Person, config: GatewayConfig, now: datetime
 ) -> Person:
     """Give a stranger the access that `grant` says, and tell them; returns the person who has it."""
+    if request.is_channel and grant is not Grant.GUEST:
+        raise NotAllowed(CHANNEL_IS_GUEST_TEXT)
     micros = to_micros(now)
     source = sender_merge.merge_source(tx, request.source, config, now)  # who it is may be known by now
     if not pairing_requests.delete(tx, request):
@@ -201,13 +222,19 @@ def approve_request(
             people.set_role(tx, person.id, Role.MEMBER)
         if grant is Grant.GUEST and person.role is Role.GUEST:
             chat_access.grant(tx, source, person.id, approver.id, micros)
-        people.remember_dm_source(tx, source, row.dm_source)
         person = people.get_person(tx, person.id)
-        text = say(
-            "pair.approved",
-            "You now have access as {role}. Send your message again. Use /help for commands.",
-            role=linking.describe_role(person.role),
-        )
+        if request.is_channel:
+            text = say(
+                "pair.channel_opened",
+                "Everyone who can post in this channel can talk to me here now. Mention me in a post.",
+            )
+        else:
+            people.remember_dm_source(tx, source, row.dm_source)
+            text = say(
+                "pair.approved",
+                "You now have access as {role}. Send your message again. Use /help for commands.",
+                role=linking.describe_role(person.role),
+            )
     send_notice(tx, source, text, micros)
     return person
 

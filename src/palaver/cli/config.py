@@ -41,8 +41,8 @@ _HISTORY_COLUMNS: tuple[Column[_HistoryRow], ...] = (
     Column("WHEN", lambda row: None if row.change is None else row.change.changed_at),
     Column("WHO", lambda row: None if row.change is None else _describe_author(row.change)),
     Column("KEY", lambda row: row.item.key),
-    Column("BEFORE", lambda row: _format_plain(row.item.before)[:_MAX_SHOWN_CHARS], width_divisor=5),
-    Column("AFTER", lambda row: _format_plain(row.item.after)[:_MAX_SHOWN_CHARS], fills_width=True),
+    Column("BEFORE", lambda row: format_plain(row.item.before)[:_MAX_SHOWN_CHARS], width_divisor=5),
+    Column("AFTER", lambda row: format_plain(row.item.after)[:_MAX_SHOWN_CHARS], fills_width=True),
 )
 _READ_INPUT = "-"  # in place of a value: read it from the terminal or from standard input
 _MAX_INPUT_CHARS = 200_000
@@ -250,10 +250,10 @@ def _parse_value(catalog: PlatformCatalog, path: SettingPath, text: str) -> obje
 def _format_value(value: SettingValue) -> str:
     if value.is_secret:
         return "not set" if not value.is_set else f"set (…{value.hint})" if value.hint else "set"
-    return _format_plain(value.value)
+    return format_plain(value.value)
 
 
-def _format_plain(value: object) -> str:
+def format_plain(value: object) -> str:
     import json
 
     if value is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from palaver.cli.import_settings import SettingsOffer
     from palaver.config import Settings
     from palaver.core.source import SessionSource
     from palaver.people.model import Person
@@ -68,7 +70,13 @@ def _get_readers() -> Mapping[str, ReaderManifest]:
     multiple=True,
     help="A chat account that is yours, such as telegram:42: its conversations are yours, too. May be repeated.",
 )
-@click.option("--yes", is_flag=True, help="Don't ask which chat accounts are yours.")
+@click.option(
+    "--settings/--no-settings",
+    "applies_settings",
+    default=None,
+    help="Apply the settings of Hermes that decide where conversations continue, or leave them. [default: ask]",
+)
+@click.option("--yes", is_flag=True, help="Don't ask which chat accounts are yours, nor about settings.")
 @json_option
 def import_command(
     import_format: str,
@@ -77,6 +85,7 @@ def import_command(
     person: str | None,
     account: str | None,
     own_accounts: tuple[str, ...],
+    applies_settings: bool | None,
     yes: bool,
 ) -> None:
     """Import conversations from another program.
@@ -85,7 +94,8 @@ def import_command(
     that was interrupted continues when you run it again.
     """
     reader = _get_readers()[import_format]
-    path = path or (Path(reader.default_path) if reader.default_path is not None else None)
+    default_path = None if reader.default_path is None else Path(reader.default_path)
+    path = path or default_path
     if path is None:
         raise click.UsageError(f"PATH is missing: the file or folder of {reader.name}.")
     files = path.expanduser()
@@ -101,6 +111,7 @@ def import_command(
         )
 
     settings = load_cli_settings()
+    offer: SettingsOffer | None = None
     with open_store(settings) as store:
         if import_format == OWN_FORMAT:
             report = _import_own(store, settings, files, dry_run=dry_run)
@@ -109,12 +120,19 @@ def import_command(
                 owner = find_person(store, person)
                 can_ask = person is None and not yes
                 own = _choose_accounts(store, opened, owner, own_accounts, can_ask=can_ask)
+                # Before anything comes in: settings decide in which conversations people are.
+                offer = _offer_settings(store, settings, opened, applies_settings, dry_run=dry_run, can_ask=not yes)
                 report = _import_foreign(store, settings, opened, owner, own, dry_run=dry_run)
     if output.wants_json():
-        output.print_json(report.to_dict())
-    else:
-        for line in report.format_lines():
-            click.echo(output.clean_text(line))
+        output.print_json(report.to_dict() | ({} if offer is None else {"settings": offer.to_dict()}))
+        return
+    lines = [*report.format_lines()]
+    if offer is not None:
+        lines = [*([] if offer.was_shown else offer.format_lines()), *lines]
+        command = f"import {import_format}" + (f" {shlex.quote(str(path))}" if path != default_path else "")
+        lines += offer.format_outcome(command, choice=applies_settings, dry_run=dry_run)
+    for line in lines:
+        click.echo(output.clean_text(line))
 
 
 def _import_own(store: SessionStore, settings: Settings, path: Path, *, dry_run: bool) -> ImportReport:
@@ -130,6 +148,31 @@ def _open_reader(import_format: str, path: Path, account: str | None) -> ImportR
     from palaver.transfer.readers import open_reader
 
     return open_reader(import_format, path, account)
+
+
+def _offer_settings(
+    store: SessionStore,
+    settings: Settings,
+    reader: ImportReader,
+    choice: bool | None,
+    *,
+    dry_run: bool,
+    can_ask: bool,
+) -> SettingsOffer | None:
+    """Apply the settings of another program if the operator wants that; None if its files have none."""
+    from palaver.app import make_editor, use_accounts
+    from palaver.cli.import_settings import SettingsOffer
+    from palaver.transfer.imported import ReaderOfSettings
+
+    if not isinstance(reader, ReaderOfSettings):
+        if choice:
+            raise click.UsageError(f"--settings: files of {reader.format} have no settings that can be applied here.")
+        return None
+    offer = SettingsOffer(make_editor(store, settings), store.get_owner().principal, reader.read_settings())
+    changed = offer.decide(choice, dry_run=dry_run, can_ask=can_ask)
+    if changed is not None:
+        use_accounts(store, changed.settings, ())
+    return offer
 
 
 def _import_foreign(

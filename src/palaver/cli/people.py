@@ -252,7 +252,7 @@ def list_requests() -> None:
     default=Grant.MEMBER.value,
     help=(
         "A member talks to the agent everywhere, a guest only in those direct messages; `me` links the account to you."
-        " [default: member]"
+        " A channel can only be a guest. [default: member]"
     ),
 )
 def approve_request(code: str, grant: str) -> None:

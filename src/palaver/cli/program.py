@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _COMMANDS_BY_MODULE: Final = {
-    **{name: (name,) for name in ("budget", "chat", "config", "jobs", "memories", "people", "platforms", "profiles")},
-    **{name: (name,) for name in ("projects", "prompts", "serve", "sessions", "shares")},
+    **{name: (name,) for name in ("budget", "chat", "config", "deliveries", "jobs", "memories", "people", "platforms")},
+    **{name: (name,) for name in ("profiles", "projects", "prompts", "serve", "sessions", "shares")},
     "backup": ("backup", "backups", "restore"),
     "export_command": ("export",),
     "import_command": ("import",),

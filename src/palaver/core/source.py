@@ -176,6 +176,16 @@ class SessionSource:
         return self.user_id_alt or self.user_id
 
     @property
+    def is_written_by_chat(self) -> bool:
+        """Whether no person but the chat itself is the sender, as of the posts in a channel."""
+        return self.chat_type is ChatType.CHANNEL and bool(self.chat_id) and self.user_id == self.chat_id
+
+    @property
+    def sender_name(self) -> str:
+        """The name of the account that writes; a post in a channel may also name who has written it."""
+        return (self.chat_name if self.is_written_by_chat else None) or self.user_name or self.chat_name or ""
+
+    @property
     def has_chat(self) -> bool:
         """Return whether it names a chat that something can be sent to."""
         return bool(self.chat_id) and self.platform not in PLATFORMS_WITHOUT_CHATS

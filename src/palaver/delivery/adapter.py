@@ -18,7 +18,8 @@ from palaver.delivery.model import Capabilities, LinkingPrompt
 from palaver.sessions.delivery import Address, Button as Button, DeliveryKind  # noqa: PLC0414  (adapters import it from here)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from datetime import datetime
 
     from palaver.core.errors import SendRejected
     from palaver.core.source import Platform
@@ -46,6 +47,10 @@ class OutgoingFile:
     read: Callable[[], AsyncIterator[bytes]] = field(compare=False, repr=False)  # its bytes, in chunks
 
 
+async def _mark_nothing() -> None:
+    """Previews have keys, or are found by them: they need no mark."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingMessage:
     """One message to send: a part of a delivery, or the preview of an answer that is being written."""
@@ -59,6 +64,8 @@ class OutgoingMessage:
     buttons: Sequence[Button] = ()
     attempt: int = 1
     is_preview: bool = False  # it grows until the answer is complete
+    # See `Adapter.marks_sending`.
+    mark_sending: Callable[[], Awaitable[None]] = field(default=_mark_nothing, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +135,10 @@ class Adapter(ABC):
     account: str = ""  # its name in config.yaml; empty for the only one
     capabilities: Capabilities = Capabilities()
     silence_seconds: float = 120.0  # how long `run` may go without `report_connected`
+    # `send` awaits `message.mark_sending()` right before the first request that can deliver the message: after it has
+    # connected, signed in, waited and uploaded. If the process dies before that, the message is sent again; after it,
+    # it may have arrived. When the mark raises, nothing may be sent. False: it is marked before `send` is called.
+    marks_sending: bool = False
     max_webhook_bytes: int = 0  # of the body of a request to its webhook; 0: it has none
 
     async def probe(self) -> AccountInfo:
@@ -173,6 +184,13 @@ class Adapter(ABC):
         longer exists, ChatMovedAway when it has another address now, and SendUncertain when it may have arrived. Any
         other error counts as uncertain.
         """
+
+    async def find_sent(self, message: OutgoingMessage, sent_at: datetime) -> str | None:
+        """Return the platform's id of a message that may have been sent then; None if it was certainly not sent.
+
+        Raises SendUncertain while that is not known: then it is called again later, and not for ever.
+        """
+        raise NotImplementedError
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
         """Replace a message that was sent. An unchanged message is no error. Raises like `send`.

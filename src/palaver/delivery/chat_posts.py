@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from palaver.core.clock import from_micros
 from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.texts import join_texts
 from palaver.delivery import table as deliveries
 from palaver.delivery.reachable_chats import ChatKind, ReachableChat
 from palaver.media import table as attachments
@@ -31,6 +32,7 @@ from palaver.sessions import (
     turns_table as turns,
 )
 from palaver.sessions.delivery import Address
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.message import Message
 from palaver.sessions.policy import ResetMode
 from palaver.sessions.quoted_messages import describe_author
@@ -53,6 +55,7 @@ MAX_CARRIED_POSTS: Final = 5
 class ChatPost:
     text: str
     sent_by: SentBy
+    heading: str = ""  # above the text where people read it in a chat; no part of the message that is stored
     attachment_ids: Sequence[str] = ()
     turn_no: int | None = None  # the turn of a job's run; it sends at most one message to an address
     session_no: int | None = None  # the conversation of the run: it shows deliveries that have no other conversation
@@ -125,10 +128,11 @@ def _append(tx: Transaction, session_no: int, post: ChatPost, now: int) -> Poste
 def _enqueue(
     tx: Transaction, address: Address, post: ChatPost, now: int, *, message_seq: int | None = None
 ) -> DeliveryId:
+    heading = "" if address.platform in (Platform.LOCAL, *MACHINE_PLATFORMS) else post.heading
     return deliveries.enqueue(
         tx,
         str(address),
-        post.text,
+        join_texts("\n\n", filter(None, (heading, post.text))),
         now,
         session_no=post.session_no,
         turn_no=post.turn_no,

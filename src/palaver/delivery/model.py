@@ -67,7 +67,14 @@ class Capabilities:
     pace_per_chat: Pace | None = None
     pace_per_account: Pace | None = None
     edit_pace: Pace = Pace(1.5)  # of a growing message, per chat
+    draft_pace: Pace = Pace(1.0)  # of a growing text that the platform shows itself, per chat
     key_lifetime: timedelta = timedelta(0)  # how long a message that is sent again with the same key arrives once
+
+    finds_sent: bool = False  # the adapter can find out whether a message that may have arrived was sent
+
+    def can_resolve(self, sent_at: int, now: int) -> bool:
+        """Return whether a message that may have arrived can be tried again: it is recognized, or looked for first."""
+        return self.finds_sent or self.recognizes_key(sent_at, now)
 
     def recognizes_key(self, sent_at: int, now: int) -> bool:
         """Return whether a message that was first sent then arrives only once, if it is sent again with its key."""

@@ -25,7 +25,9 @@ from palaver.sessions.keys import DmScope
 from palaver.sessions.targets import format_target
 
 if TYPE_CHECKING:
-    from palaver.core.engines.base import Transaction
+    from collections.abc import Sequence
+
+    from palaver.core.engines.base import Row, Transaction
     from palaver.core.ids import PersonId
     from palaver.people.table import PersonRow
     from palaver.sessions.gateway_config import GatewayConfig
@@ -74,6 +76,34 @@ def notify_person(
         sources = [each.dm_source for each in identities if each.dm_source and find_delivery_address(each.dm_source)]
         source = max(sources, key=lambda source: _get_last_activity(tx, config, source, now), default=None)
     return source is not None and send_notice(tx, source, text, now, session_no=session_no)
+
+
+def report_uncertain(tx: Transaction, found: Sequence[Row], now: int) -> int:
+    """Tell the people in each chat, once, that answers of ours may not have arrived there; return how many notices.
+
+    A notice that is uncertain itself is not reported.
+    """
+    counts: dict[str, int] = {}
+    sessions: dict[str, int] = {}
+    for no, address, session_no in found:
+        if deliveries.mark_reported(tx, no, now):
+            counts[address] = counts.get(address, 0) + 1
+            sessions[address] = session_no
+    for address, count in counts.items():
+        text = say(
+            "notice.uncertain",
+            "I'm not sure that one of my answers arrived here: sending it was interrupted. If you don't see it, ask me"
+            " again, or open the conversation on the web and send it again there.",
+        )
+        if count > 1:
+            text = say(
+                "notice.uncertain_many",
+                "I'm not sure that {count} of my answers arrived here: sending them was interrupted. If you don't see"
+                " them, ask me again, or open the conversation on the web and send them again there.",
+                count=count,
+            )
+        send_notice_to_address(tx, address, text, now, session_no=sessions[address])
+    return len(counts)
 
 
 def list_places(tx: Transaction, session_no: int) -> list[SessionSource]:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from palaver.core.background import PollLoop, create_lease_owner, is_owner_dead
 from palaver.core.clock import to_micros
 from palaver.core.crash_points import crash_point
-from palaver.core.engines.base import Read, Transaction, Write
+from palaver.core.engines.base import Read, Row, Transaction, Write
 from palaver.core.errors import LeaseLost, SendRejected, TargetUnreachable
 from palaver.core.tasks import cancel_tasks
 from palaver.delivery import previews_table as previews, sender, table as deliveries
+from palaver.delivery.notices import report_uncertain
 from palaver.delivery.pace import Pacers
 from palaver.delivery.parts import STOPPED_TOO_OFTEN, decide_orphan, finish_delivery, save_outcome
 from palaver.delivery.previews import Previews
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 MAX_SENDS_PER_ACCOUNT = 16  # concurrent sends of one process; separate, so that one account does not block another
 RECOVERY_SECONDS = 10.0  # between two searches for orphaned deliveries
+REPORT_DELAY_SECONDS = 120  # after which people are told of an uncertain answer
+MAX_REPORT_AGE_SECONDS = 7 * 24 * 3600  # of an uncertain answer of which they are told when the platform is back
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +148,20 @@ class Outbox:
         """Recover orphans at a steady interval, however much there is to send."""
         await asyncio.sleep(RECOVERY_SECONDS)
         await self.recover_orphans()
+        await self._report_uncertain()
         return 0.0
+
+    async def _report_uncertain(self) -> None:
+        """Tell people of answers that may not have arrived, but not at once: an echo may still confirm them."""
+        accounts, now = self._list_adapters().keys(), self._now()
+        after, before = (now - seconds * 1_000_000 for seconds in (MAX_REPORT_AGE_SECONDS, REPORT_DELAY_SECONDS))
+
+        def find(tx: Transaction) -> list[Row]:
+            return deliveries.list_unreported(tx, accounts, after, before) if accounts else []
+
+        work = Write(lambda tx: report_uncertain(tx, find(tx), now), read_first=lambda tx: None if find(tx) else 0)
+        if await self._engine.arun(work):
+            self.wake()
 
     # -- confirmations -------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Limits how fast an account sends: to one chat, and altogether. Kept in memory by the process that runs the account.
 
 Sends and edits share it. An edit of a growing message also leaves room for one send, so that answers do not wait for
-previews of other answers.
+previews of other answers. A draft, which is no message, waits for the messages of its chat, but does not hold them up.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Pacer:
         self._account = _Bucket(capabilities.pace_per_account) if capabilities.pace_per_account else None
         self._chats: RecentEntries[str, _Bucket] = RecentEntries(MAX_REMEMBERED_CHATS)
         self._edits: RecentEntries[str, _Bucket] = RecentEntries(MAX_REMEMBERED_CHATS)
+        self._drafts: RecentEntries[str, _Bucket] = RecentEntries(MAX_REMEMBERED_CHATS)
         self._paused_until = -math.inf
 
     def pause(self, seconds: float) -> None:
@@ -70,16 +71,21 @@ class Pacer:
         for bucket in self._list_buckets(chat_id):
             bucket.take(now)
 
-    def compute_edit_wait(self, chat_id: str) -> float:
-        """Return the seconds until the growing message in a chat may be edited."""
+    def compute_edit_wait(self, chat_id: str, *, is_draft: bool = False) -> float:
+        """Return the seconds until the growing message in a chat may be edited, or a draft shown there."""
         now = self._get_time()
         account_wait = self._account.compute_wait(now, spare=1) if self._account else 0.0
-        return max(self.compute_wait(chat_id), self._find_edits(chat_id).compute_wait(now), account_wait)
+        own_wait = self._find_edits(chat_id, is_draft=is_draft).compute_wait(now)
+        return max(self.compute_wait(chat_id), own_wait, account_wait)
 
-    def take_edit(self, chat_id: str) -> None:
-        """Count an edit of the growing message in a chat."""
-        self.take(chat_id)
-        self._find_edits(chat_id).take(self._get_time())
+    def take_edit(self, chat_id: str, *, is_draft: bool = False) -> None:
+        """Count an edit of the growing message in a chat, or a draft."""
+        now = self._get_time()
+        if not is_draft:
+            self.take(chat_id)
+        elif self._account:
+            self._account.take(now)
+        self._find_edits(chat_id, is_draft=is_draft).take(now)
 
     def _list_buckets(self, chat_id: str) -> Iterator[_Bucket]:
         """Yield what limits messages to a chat."""
@@ -88,7 +94,9 @@ class Pacer:
         if pace := self._capabilities.pace_per_chat:
             yield _find_bucket(self._chats, chat_id, pace)
 
-    def _find_edits(self, chat_id: str) -> _Bucket:
+    def _find_edits(self, chat_id: str, *, is_draft: bool) -> _Bucket:
+        if is_draft:
+            return _find_bucket(self._drafts, chat_id, self._capabilities.draft_pace)
         return _find_bucket(self._edits, chat_id, self._capabilities.edit_pace)
 
 

@@ -142,11 +142,14 @@ def decide_outcome(
     error = result if isinstance(result, DeliveryError) else None
     first_sent_at = before.first_sent_at or sent_at
     attempts = 1 if has_progress else attempt
+    is_last_attempt = attempts >= MAX_DELIVERY_ATTEMPTS
+    if is_last_attempt and isinstance(error, SendRetryable) and before.first_sent_at and before.edits_id is None:
+        error = SendUncertain(error.text)  # an earlier attempt may have arrived
     state, next_step = decide_part_outcome(
         error,
         is_edit=before.edits_id is not None,
-        is_key_recognized=capabilities.recognizes_key(first_sent_at, now),
-        is_last_attempt=attempts >= MAX_DELIVERY_ATTEMPTS,
+        is_resolvable=capabilities.can_resolve(first_sent_at, now),
+        is_last_attempt=is_last_attempt,
     )
     # What the platform has refused with certainty has not arrived by this attempt.
     is_uncertain = error is not None and not isinstance(error, SendRetryable | ChatMovedAway)

@@ -232,7 +232,7 @@ class PreviewStream:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAFT_REFRESH_SECONDS if self._uses_native_stream else None):
                     await run_together(self._draft_changed.wait(), self._stopped.wait())
-            while wait := self._pacer.compute_edit_wait(chat_id):
+            while wait := self._pacer.compute_edit_wait(chat_id, is_draft=self._uses_native_stream):
                 if await wait_for_event(self._stopped, wait):
                     return
             if self._stopped.is_set():
@@ -241,7 +241,7 @@ class PreviewStream:
             body = await asyncio.to_thread(render_preview, self.adapter, list(self._draft.pieces))
             if not body or (body == self._shown_body and not self._uses_native_stream):
                 continue
-            self._pacer.take_edit(chat_id)
+            self._pacer.take_edit(chat_id, is_draft=self._uses_native_stream)
             if not await self._show(body):
                 return
 
@@ -252,6 +252,8 @@ class PreviewStream:
                 if self._uses_native_stream:
                     key = previews.format_preview_key(self.turn.id)
                     self._uses_native_stream = await self.adapter.show_draft(self.turn.address, key, body)
+                if not self._uses_native_stream:  # a message grows instead
+                    self._pacer.take_edit(self.turn.address.chat_id)
             if not self._uses_native_stream and not await self._show_message(body):
                 return False
         except SendRetryable as error:

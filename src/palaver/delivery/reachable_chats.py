@@ -133,6 +133,17 @@ class ReachableChats:
             raise self._build_error(text, _NOT_ALLOWED)
         return chat
 
+    def is_read_by_others(self, chat: ReachableChat) -> bool:
+        """Whether people other than this person read what is sent to a chat; also true if that is unknown."""
+        if chat.session_no is not None:
+            return sessions.get_by_no(self.tx, chat.session_no).session.shared
+        if chat.source is None:  # a file
+            return False
+        if not chat.is_known or _is_group(chat.source):
+            return True
+        reader = people.find_by_source(self.tx, chat.source)
+        return reader is None or reader.person.id != self.principal.person_id
+
     def _list_candidates(self) -> Iterable[ReachableChat]:
         if self.only_chat is None:
             yield from map(_make_chat, self._list_own_dms())

@@ -2,8 +2,9 @@
 
 Always true: the messages contain the whole text in order. A message ends at the best place near its end: between
 paragraphs, list items, rows of a table or lines, else between words. A code fence that is split is closed and opened
-again with its language; a table that is split has its header again. A word or an address is split only if it alone is
-longer than a message, and then never within what people see as one character. Takes time in proportion to the text.
+again with its language; a table that is split has its header again; a quote stays a quote. A word or an address is
+split only if it alone is longer than a message, and then never within what people see as one character. Takes time in
+proportion to the text.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-_MARK_STARTS = frozenset(" \t`~-*+#0123456789")  # what a fence, a list item, a heading starts with
+_MARK_STARTS = frozenset(" \t`~-*+#>0123456789")  # what a fence, a list item, a heading, a quote starts with
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(`{3,}|~{3,})([^\n]*)")
+_QUOTE = re.compile(r" {0,3}(?:> ?)+")
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 _HEADING = re.compile(r"#{1,6}[ \t]")
 # A word, or what must not be split at its spaces: a link, code. Nothing in it can start another match, so that the
@@ -34,6 +36,7 @@ _CJK_BREAKS = re.compile(r"[。！？；，、]")
 _MAX_CJK_TAIL_SHARE = 2  # a word without spaces ends after a punctuation mark in its second half
 
 FILL_PERCENT = 90  # of the platform's limit: platforms count what they add themselves, and not all count alike
+MEASURED_SHARE = 0.95  # of the average message; some parts of a text take more than others
 MIN_FILL_SHARE = 3  # a message may end at a better place if it is at least a third full there
 
 
@@ -88,33 +91,42 @@ class _Cutter:
                 continue
             if _LIST_ITEM.match(line.text) and quality >= BreakQuality.LINE:
                 quality = max(quality, BreakQuality.ITEM)
-            if fence := _match_fence(line.text):
-                yield from self._cut_fence(fence, quality)
+            quote = self._find_quote(line.text)
+            if fence := _match_fence(line.text.removeprefix(quote)):
+                yield from self._cut_fence(fence, quality, quote)
             elif self._is_table():
                 yield from self._cut_table(quality)
             else:
                 self._next += 1
-                yield from self._cut_line(line.text, quality)
+                yield from self._cut_line(line.text, quality, quote=quote)
             quality = _rate_break_after(self._lines[self._next - 1])
 
     def _measure(self, text: str) -> int:
         return measure_length(text, self._unit)
 
-    def _cut_fence(self, fence: re.Match[str], quality: BreakQuality) -> Iterator[Piece]:
+    def _find_quote(self, line: str) -> str:
+        """Return the marks of a quote at the start of a line, if there is room to repeat them."""
+        quote = _QUOTE.match(line)
+        return quote[0] if quote is not None and self._measure(quote[0]) * 4 <= self._budget else ""
+
+    def _cut_fence(self, fence: re.Match[str], quality: BreakQuality, quote: str) -> Iterator[Piece]:
         indent, marker, info = fence.groups()
         first = self._lines[self._next]
-        inside = self._describe_code(len(indent), marker, info.rstrip())
+        inside = self._describe_code(0 if quote else len(indent), quote + marker, info.rstrip())
         self._next += 1
-        yield from self._cut_line(first.text, quality)
+        yield from self._cut_line(first.text, quality, quote=quote)
         quality = BreakQuality.WORD  # the first line of code stays with its fence
         while self._next < len(self._lines):
             line = self._lines[self._next]
+            if not line.text.startswith(quote.rstrip()):
+                return  # the quote has ended, and the code in it
             self._next += 1
-            content = line.text.strip()
+            content = line.text.removeprefix(quote.rstrip()).strip()
             if len(content) >= len(marker) and not content.strip(marker[0]):
-                yield from self._cut_line(line.text, quality, replace(inside, is_fence_end=bool(inside.closing)))
+                end = replace(inside, is_fence_end=bool(inside.closing))
+                yield from self._cut_line(line.text, quality, end, quote)
                 return
-            yield from self._cut_line(line.text, quality, inside)
+            yield from self._cut_line(line.text, quality, inside, quote)
             quality = BreakQuality.LINE if line.is_last else BreakQuality.SENTENCE
 
     def _describe_code(self, indent: int, marker: str, info: str) -> Piece:
@@ -152,7 +164,10 @@ class _Cutter:
             yield from self._cut_line(row, quality, Piece("", 0, quality, header))
             quality = BreakQuality.LINE
 
-    def _cut_line(self, line: str, quality: BreakQuality, like: Piece | None = None) -> Iterator[Piece]:
+    def _cut_line(
+        self, line: str, quality: BreakQuality, like: Piece | None = None, quote: str = ""
+    ) -> Iterator[Piece]:
+        """Cut a line if it is too long; `quote` are the marks at its start, which every further piece needs too."""
         template = like or _PLAIN
         size = self._measure(line)
         closing_size = len(template.closing) + 1 if template.closing else 0
@@ -160,8 +175,12 @@ class _Cutter:
         if size <= room or size <= 1:
             yield _fill(template, line, size, quality)
             return
+        if quote:
+            room -= self._measure(quote)
+        following = replace(template, opening=template.opening + quote) if quote else template
         for text in self._cut_words(line, max(1, room)):
             yield _fill(template, text, self._measure(text), quality)
+            template = following
             is_end = text.rstrip().endswith(_SENTENCE_END)
             quality = BreakQuality.SENTENCE if is_end else BreakQuality.WORD
 
@@ -247,9 +266,13 @@ def split_markdown(markdown: str, capabilities: Capabilities, measure: Callable[
     budget = max(1, limit * FILL_PERCENT // 100)
     unit = capabilities.length_unit
     measure_message = measure or (lambda text: measure_length(text, unit))
-    if measure_message(markdown) <= budget:
+    length = measure_message(markdown)
+    if length <= budget:
         return [markdown]
-    return list(_split(markdown, unit, budget, budget, measure_message))
+    own_length, size = measure_length(markdown, unit), budget
+    if length > own_length:  # otherwise each message would have to be split once more, into uneven ones
+        size = max(1, int(budget * MEASURED_SHARE * own_length / length))
+    return list(_split(markdown, unit, size, budget, measure_message))
 
 
 def _split(markdown: str, unit: LengthUnit, size: int, budget: int, measure: Callable[[str], int]) -> Iterator[str]:

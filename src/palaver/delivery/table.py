@@ -31,13 +31,16 @@ from palaver.sessions.delivery import (
     DeliveryPart,
     DeliveryState,
     DeliveryStatus,
+    Resolution,
 )
 from palaver.sessions.delivery_queries import DELIVERY_COLUMNS, delivery_from_row, make_first_due
 from palaver.sessions.events import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+
+MARKED_NOT_SENT: Final = say("delivery.marked_not_sent", "Marked as not delivered.")
 
 # -- parts --------------------------------------------------------------------------------------------------
 
@@ -64,9 +67,9 @@ def add_parts(tx: Transaction, delivery_no: int, parts: Sequence[DeliveryPart]) 
     )
 
 
-def mark_sending(tx: Transaction, delivery_no: int, part_no: int, now: int) -> None:
-    mark = "UPDATE delivery_part SET state = 'sending', first_sent_at = COALESCE(first_sent_at, $3)"
-    tx.execute(f"{mark} WHERE {_IS_UNSENT_PART}", delivery_no, part_no, now)
+def mark_sending(tx: Transaction, delivery_no: int, part_no: int, first_sent_at: int) -> None:
+    mark = "UPDATE delivery_part SET state = 'sending', first_sent_at = $3"
+    tx.execute(f"{mark} WHERE {_IS_UNSENT_PART}", delivery_no, part_no, first_sent_at)
 
 
 def save_outcome(tx: Transaction, delivery_no: int, part: DeliveryPart) -> None:
@@ -383,15 +386,85 @@ def resend(tx: Transaction, session_no: int, delivery_id: str, now: int, person_
         error=None if error is None else str(load_text(error)),
     )
     tx.lock_name(address)
-    reopen = "UPDATE delivery SET state = 'pending', attempts = 0, error = NULL, ended_at = NULL, due_at = NULL"
+    _reopen(tx, no, address, now)
+    [(_, status)] = delivery_queries.list_statuses(tx, [no])
+    return status
+
+
+def _reopen(tx: Transaction, no: int, address: str, now: int) -> None:
+    reopen = """UPDATE delivery SET state = 'pending', attempts = 0, error = NULL, ended_at = NULL, due_at = NULL,
+        reported_at = NULL, dismissed_at = NULL"""
     if not tx.execute(f"{reopen} WHERE no = $1 AND state IN ('failed', 'uncertain')", no):
-        raise NothingToDo("This answer was already delivered or is being sent.", delivery_id=delivery_id)
+        raise NothingToDo("This answer was already delivered or is being sent.")
     reopen_parts = "UPDATE delivery_part SET state = 'pending', first_sent_at = NULL, error = NULL"
     tx.execute(f"{reopen_parts} WHERE delivery_no = $1 AND state <> 'sent'", no)
     mark_target_alive(tx, address)
     restore_order(tx, address, now)
-    [(_, status)] = delivery_queries.list_statuses(tx, [no])
-    return status
+
+
+def resolve(
+    tx: Transaction,
+    delivery_id: str,
+    resolution: Resolution,
+    audiences: Sequence[int] | None,
+    now: int,
+    person_id: PersonId | None,
+    lane_key: str | None = None,
+) -> None:
+    """Do what a person has decided about a delivery that failed or is uncertain. Raises NotFound and NothingToDo.
+
+    `audiences` are those whose conversations the person may change; None: all.
+    """
+    sql = """SELECT d.no, d.address, s.no, s.audience_no, s.key, COALESCE(d.turn_no, d.message_seq) IS NOT NULL
+        FROM delivery d LEFT JOIN session s ON s.no = d.session_no WHERE d.id = $1"""
+    row = tx.fetch_one(sql, delivery_id)
+    if row is None or not ((audiences is None or row[3] in audiences) and (lane_key is None or row[4] == lane_key)):
+        raise NotFound(f"Delivery {delivery_id} not found.", delivery_id=delivery_id)
+    no, address, session_no, _, _, is_answer = row
+    match resolution:
+        case Resolution.RESEND if is_answer:
+            resend(tx, session_no, delivery_id, now, person_id)
+            return
+        case Resolution.RESEND:
+            tx.lock_name(address)
+            _reopen(tx, no, address, now)
+            return
+        case Resolution.DISMISS:
+            change = "dismissed_at = $2 WHERE no = $1 AND state IN ('failed', 'uncertain') AND dismissed_at IS NULL"
+            is_changed = tx.execute(f"UPDATE delivery SET {change}", no, now)
+        case Resolution.SENT:
+            is_changed = _settle_uncertain(tx, no, "state = 'sent', error = NULL", "state = 'sent', error = NULL")
+        case Resolution.NOT_SENT:
+            failed = "state = 'failed', error = $2"
+            error = _encode_error(MARKED_NOT_SENT)
+            is_changed = _settle_uncertain(tx, no, failed, f"{failed}, first_sent_at = NULL", error)
+    if not is_changed:
+        raise NothingToDo("This message is no longer uncertain, or was dismissed.", delivery_id=delivery_id)
+
+
+def _settle_uncertain(tx: Transaction, no: int, change: str, part_change: str, *params: object) -> int:
+    tx.execute(f"UPDATE delivery_part SET {part_change} WHERE delivery_no = $1 AND state = 'uncertain'", no, *params)
+    return tx.execute(f"UPDATE delivery SET {change} WHERE no = $1 AND state = 'uncertain'", no, *params)
+
+
+def list_unreported(tx: Transaction, accounts: Collection[AccountKey], after: int, before: int) -> list[Row]:
+    """List the uncertain answers that ended in a time and of which people in the chat were not told, with their place.
+
+    Each as (number, address, number of the session).
+    """
+    rows = tx.fetch_all(
+        """SELECT no, address, session_no, platform, account FROM delivery WHERE state = 'uncertain'
+        AND reported_at IS NULL AND ended_at > $1 AND ended_at <= $2 AND kind = 'answer' ORDER BY ended_at LIMIT 200""",
+        after,
+        before,
+    )
+    return [row[:3] for row in rows if (row[3], row[4]) in accounts]
+
+
+def mark_reported(tx: Transaction, delivery_no: int, now: int) -> bool:
+    """Record that people were told of an uncertain delivery; return False if they had been, or it is not uncertain."""
+    update = "UPDATE delivery SET reported_at = $2 WHERE no = $1 AND state = 'uncertain' AND reported_at IS NULL"
+    return bool(tx.execute(update, delivery_no, now))
 
 
 def restore_order(tx: Transaction, address: str, now: int) -> None:

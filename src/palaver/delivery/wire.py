@@ -27,6 +27,22 @@ class DeliveryJson(TypedDict):
     ended_at: Time | None
 
 
+class UndeliveredJson(TypedDict):
+    """A message to a chat platform that failed or may not have arrived, and that a person has to decide about."""
+
+    id: str
+    session_id: Annotated[str | None, Doc("The conversation; null for a notice outside of conversations.")]
+    title: Annotated[str | None, Doc("The title of the conversation.")]
+    kind: Literal["answer", "notice"]
+    platform: str
+    account: Annotated[str, Doc("Its name in the settings; empty for the only one.")]
+    target: Annotated[str, Doc("The chat, such as `telegram:42`.")]
+    state: Literal["uncertain", "failed"]
+    error: Annotated[str | None, Doc("Why it failed, or why its status is unknown.")]
+    created_at: Time
+    ended_at: Annotated[Time, Doc("When it failed, or its status became unknown.")]
+
+
 class HomeChannelJson(TypedDict):
     """The default chat of a platform, from config.yaml or chosen with `/sethome`."""
 

@@ -16,7 +16,7 @@ from palaver.core.clock import check_timezone, to_micros
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput
 from palaver.core.operation import check_count
-from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.core.source import Platform, SessionSource
 from palaver.core.text import make_storable
 from palaver.core.texts import say
 from palaver.core.titles import clean_long_text
@@ -209,18 +209,11 @@ class FieldChecker:
     def _choose_toolsets(self, targets: Iterable[str], job: Job | None) -> tuple[str, ...]:
         """Return the toolsets of a job when none are named: none that know the person where others read along."""
         new_targets = targets if job is None else [target for target in targets if target not in job.targets]
-        has_readers = any(map(self._has_other_readers, new_targets))
+        has_readers = has_other_readers(self._find_chats(), new_targets)
         if job is not None:
             return tuple(name for name in job.toolsets if not has_readers or name not in DEFAULT_TOOLSETS)
         grantable = list_grantable_toolsets(self.environment, self.person.role)
         return tuple(name for name in DEFAULT_TOOLSETS if not has_readers and name in grantable)
-
-    def _has_other_readers(self, target: str) -> bool:
-        """Whether people other than the job's person read what is sent there; also true if they are unknown."""
-        if is_own_conversation(target, self.origin):
-            return False
-        chat = self._find_chats().resolve(target)
-        return chat.source is not None and (not chat.is_known or chat.source.chat_type is not ChatType.DM)
 
     def _check_toolsets(self, names: Iterable[str]) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
@@ -237,6 +230,20 @@ class FieldChecker:
         model = name.strip()
         check_model_choice(self.environment.agent, self.environment.rules, self.person.role, model)
         return model
+
+
+def has_other_readers(chats: ReachableChats, targets: Iterable[str]) -> bool:
+    """Whether people other than the job's person read what is sent to one of these; also true if that is unknown."""
+    for target in targets:
+        if chats.origin is not None and is_own_conversation(target, chats.origin):
+            continue
+        try:
+            chat = chats.resolve(target)
+        except InvalidInput:
+            return True
+        if chats.is_read_by_others(chat):
+            return True
+    return False
 
 
 def list_grantable_toolsets(environment: JobEnvironment, role: Role) -> tuple[str, ...]:

@@ -4,6 +4,8 @@ A run is done if the agent has answered. It has failed if it could not, if its a
 took too long, or if the agent itself reported a failure. An answer of `[SILENT]` is kept in the run's conversation and
 not sent.
 
+People who get the answers are told of the first failure; of those after it only the job's person is told.
+
 Also tells people of missed runs: one notice for all that Palaver missed while it did not run. Whether a person is to be
 told is recorded with the run. The notice is queued later, in the transaction that takes the record back, so it is sent
 once, whatever happens in between.
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,10 +24,10 @@ from palaver.commands.reply_text import escape_markdown
 from palaver.core.dataclass import dataclass
 from palaver.core.errors import InvalidInput, NotFound
 from palaver.core.source import ChatType
-from palaver.core.texts import edit_text, join_texts, say
+from palaver.core.texts import chat_language, edit_text, join_texts, say, translate
 from palaver.delivery.chat_posts import ChatPost, make_file_address, post_to_chat
-from palaver.delivery.notices import notify_person
-from palaver.delivery.reachable_chats import ReachableChats
+from palaver.delivery.notices import notify_person, send_notice_to_address
+from palaver.delivery.reachable_chats import ChatKind, ReachableChats
 from palaver.jobs import runs_table as job_runs, table as jobs
 from palaver.jobs.fields import get_origin, is_own_conversation
 from palaver.jobs.model import (
@@ -43,6 +46,7 @@ from palaver.jobs.model import (
 from palaver.jobs.schedule import load_zone
 from palaver.people.model import Role
 from palaver.sessions.context import clean_chat_text
+from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.sent_message import SenderKind, SentBy
 from palaver.sessions.speech import find_attachment_ids
 from palaver.sessions.turn import InterruptReason, TurnState
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from palaver.core.engines.base import Transaction
+    from palaver.delivery.reachable_chats import ReachableChat
     from palaver.jobs.runs_table import RunRow
     from palaver.jobs.table import JobRow
     from palaver.sessions.gateway_config import GatewayConfig
@@ -115,6 +120,12 @@ def format_time(job: Job, moment: datetime) -> str:
         return f"{moment.astimezone(load_zone(job.timezone)):%Y-%m-%d %H:%M} ({job.timezone})"
     except InvalidInput:  # the zone is no longer known: a run must be able to end nevertheless
         return f"{moment:%Y-%m-%d %H:%M} (UTC)"
+
+
+def starts_with_name(text: str, name: str) -> bool:
+    """Whether an answer says itself which job it is from: its first line begins with the name, as a title does."""
+    first_line = text.lstrip('*#_ \t\n"“„').casefold()[: len(name) + 1]
+    return first_line.startswith(name.casefold()) and not first_line[len(name.casefold()) :].isalnum()
 
 
 # ---- missed runs ------------------------------------------------------------------------------------------------
@@ -285,7 +296,16 @@ class RunEnd:
             )
             if job.next_slot is not None:
                 text += "\n\n" + _format_next(job)
-        if should_tell:
+        if count == 1 and not should_tell:
+            text = say(
+                "job.first_failed",
+                "The job {name} has failed: {reason} {next}",
+                name=name,
+                reason=what,
+                next=_format_next(job),
+            )
+        is_told = count == 1 and self._tell_first_failure(text)
+        if should_tell and not is_told:
             self._notify(text)
         jobs.set_failures(self.tx, self.job_row.no, count, failure.cause if should_tell else alerted_cause)
 
@@ -301,8 +321,18 @@ class RunEnd:
 
         Two targets that are the same place get one message. What the person may not send to any more gets none.
         """
+        chats, errors = self._find_chats(self._make_reachable())
+        job = self.job_row.job
+        post = self._make_post(text, attachment_ids, turn_no)
+        if not starts_with_name(text, job.name):
+            post = replace(post, heading=say("job.heading", "**Job {name}**", name=format_name(job)))
+        for chat in chats:
+            post_to_chat(self.tx, self.config, chat, post, self.now)
+        return errors
+
+    def _make_post(self, text: str, attachment_ids: Sequence[str] = (), turn_no: int | None = None) -> ChatPost:
         job, run = self.job_row.job, self.run_row.run
-        post = ChatPost(
+        return ChatPost(
             text=text,
             sent_by=SentBy(kind=SenderKind.JOB, name=job.name, job_id=job.id, run_id=run.id, session_id=run.session_id),
             attachment_ids=attachment_ids,
@@ -310,23 +340,49 @@ class RunEnd:
             session_no=self.run_row.session_no,
             file_address=make_file_address(make_folder_name(job), make_file_name(run)),
         )
+
+    def _make_reachable(self) -> ReachableChats:
         origin = get_origin(self.job_row)
-        chats = ReachableChats(self.tx, self.job_row.principal, self.config, self.now, origin=origin)
+        return ReachableChats(self.tx, self.job_row.principal, self.config, self.now, origin=origin)
+
+    def _find_chats(self, reachable: ReachableChats) -> tuple[list[ReachableChat], dict[str, str]]:
+        """Return the places that the targets of the job lead to, each once, and why a target leads nowhere."""
+        origin = get_origin(self.job_row)
+        chats: dict[object, ReachableChat] = {}
         errors: dict[str, str] = {}
-        places: set[object] = set()
-        for target in job.targets:
+        for target in self.job_row.job.targets:
             if is_own_conversation(target, origin):
                 continue
             try:
-                chat = chats.resolve(target)
+                chat = reachable.resolve(target)
             except (InvalidInput, NotFound) as error:
                 errors[target] = error.text
                 continue
             place = chat.kind, chat.session_no if chat.address is None else str(chat.address)
-            if place not in places:
-                places.add(place)
+            chats.setdefault(place, chat)
+        return [*chats.values()], errors
+
+    def _tell_first_failure(self, text: str) -> bool:
+        """Tell the readers of the answers of a failure; return whether the job's person reads it in a chat.
+
+        Others who read along are not told the reason: it may be about the person's budget, for example.
+        """
+        job, is_person_told, reachable = self.job_row.job, False, self._make_reachable()
+        for chat in self._find_chats(reachable)[0]:
+            if chat.kind is ChatKind.LOCAL or (chat.source and chat.source.platform in MACHINE_PLATFORMS):
+                continue
+            if not reachable.is_read_by_others(chat):
+                shown = text
+                is_person_told = is_person_told or chat.address is not None
+            else:
+                name, following = format_name(job), _format_next(job)
+                shown = say("job.no_answer", "The job {name} has failed this time. {next}", name=name, next=following)
+            if chat.address is not None:
+                send_notice_to_address(self.tx, str(chat.address), shown, self.now, session_no=self.run_row.session_no)
+            else:
+                post = self._make_post(translate(shown, chat_language.name))
                 post_to_chat(self.tx, self.config, chat, post, self.now)
-        return errors
+        return is_person_told
 
     def _handle_unreachable_targets(self, target_errors: Mapping[str, str]) -> None:
         """Tell the person once that the answers of a job cannot be sent to some of its targets."""

@@ -56,6 +56,11 @@ class PairingRequest:
     expires_at: datetime
     is_denied: bool = False
 
+    @property
+    def is_channel(self) -> bool:
+        """Whether all who can post in a channel ask, as the account of the channel."""
+        return self.source.is_written_by_chat
+
 
 def generate_code() -> str:
     """Return a new code as people see it: `ABCD-EFGH`."""
@@ -134,7 +139,7 @@ def save(tx: Transaction, source: SessionSource, digest: str, now: int, expires_
         f"pr_{secrets.token_hex(6)}",
         platform,
         account,
-        make_storable(source.user_name or source.chat_name or ""),
+        make_storable(source.sender_name),
         encode_source(source),
         digest,
         now,

@@ -108,7 +108,7 @@ def choose_name_and_role(source: SessionSource) -> tuple[str, Role]:
     """Return what an unknown person who writes is added as."""
     if source.platform == Platform.LOCAL:
         return "owner", Role.OWNER
-    return make_storable(source.user_name or source.chat_name or ""), Role.GUEST
+    return make_storable(source.sender_name), Role.GUEST
 
 
 def add_identity(tx: Transaction, account: tuple[str, str], person_id: PersonId, now: int) -> None:

@@ -49,6 +49,7 @@ class PairingRequestJson(TypedDict):
     platform: str
     account: Annotated[str, Doc("The platform's own id of the stranger, which never changes.")]
     name: Annotated[str, Doc("As the stranger calls themselves.")]
+    is_channel: Annotated[bool, Doc("A channel, in which all who can post write as the channel: only a guest.")]
     created_at: Time
     expires_at: Time
 

@@ -71,6 +71,7 @@ class PlatformManifest:
     help: Mapping[str, FieldHelp] = field(default_factory=dict)  # by setting; or a note of its type is its help
     terminal_only: frozenset[str] = frozenset()  # settings that start a program on the server
     needs_public_url: bool = False  # the platform calls this server
+    self_chosen: frozenset[str] = frozenset()  # secrets that protect nothing: whatever people choose is no placeholder
     can_be_linked: bool = False  # an account is linked on a phone, with a QR code or a code
 
     def create_adapter(self, settings: AccountSettings, place: AccountPlace) -> Adapter:

@@ -106,7 +106,8 @@ def configure_account(
         path = (*entry.settings_path, *wrong[:1])
         return _refuse(entry, hide_values(join_texts(" ", problems), secrets), secrets, path)
     own_secrets = tuple(_iterate_secrets(account_settings))
-    placeholder = next((name for name, text in own_secrets if _PLACEHOLDER.fullmatch(text)), None)
+    given = (name for name, text in own_secrets if name not in manifest.self_chosen and _PLACEHOLDER.fullmatch(text))
+    placeholder = next(given, None)
     if placeholder is not None:
         key = _name_source(placeholder, entry, manifest, variables)
         problem = say(

@@ -7,8 +7,8 @@
 A delivery has parts: the messages that it becomes on its platform, in order. Each has a state of its own, with the same
 values. `decide_part_outcome` says what follows from the outcome of one part.
 
-Always true: a part that may have arrived is never sent again automatically, unless the platform recognizes its key, or
-it edits a message that is known: an edit can be repeated.
+Always true: a part that may have arrived is never sent again automatically, unless the platform recognizes its key or
+says that it was not sent, or it edits a message that is known: an edit can be repeated.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class NextStep(StrEnum):
 
 
 def decide_part_outcome(
-    error: DeliveryError | None, *, is_edit: bool, is_key_recognized: bool, is_last_attempt: bool
+    error: DeliveryError | None, *, is_edit: bool, is_resolvable: bool, is_last_attempt: bool
 ) -> tuple[DeliveryState, NextStep]:
     """Return the state of a part after an attempt, and what follows; `error` is None if it has arrived."""
     match error:
@@ -170,7 +170,7 @@ def decide_part_outcome(
             decision = DeliveryState.PENDING, NextStep.RETRY
         case ChatMovedAway():
             decision = DeliveryState.PENDING, NextStep.MOVE
-        case _ if (is_edit or is_key_recognized) and not is_last_attempt:
+        case _ if (is_edit or is_resolvable) and not is_last_attempt:
             decision = DeliveryState.PENDING, NextStep.RETRY
         case _:
             decision = DeliveryState.UNCERTAIN, NextStep.CONTINUE
@@ -192,6 +192,32 @@ class DeliveryStatus:
     created_at: datetime  # the time of the answer or message itself: both are stored together
     ended_at: datetime | None
     target: str  # where it goes, as `sessions/targets.py` writes it
+
+
+class Resolution(StrEnum):
+    """What a person decides about a delivery that failed or may not have arrived."""
+
+    RESEND = "resend"
+    SENT = "sent"  # it has arrived, as the person has seen
+    NOT_SENT = "not_sent"
+    DISMISS = "dismiss"  # take it off the list, whatever became of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndeliveredMessage:
+    """A delivery that failed or is uncertain, on the list of what people have to decide."""
+
+    id: DeliveryId
+    session_id: SessionId | None  # None: a notice outside of any conversation
+    title: str | None  # of the conversation
+    kind: DeliveryKind
+    platform: Platform
+    account: str
+    target: str  # where it was to go, as `sessions/targets.py` writes it
+    state: DeliveryState
+    error: str | None = field(metadata=TRANSLATABLE)
+    created_at: datetime
+    ended_at: datetime
 
 
 def make_unexpected_error(error: Exception) -> SendUncertain:

@@ -11,7 +11,7 @@ from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Row, Transaction, build_placeholders, fetch_value
 from palaver.core.source import Platform
 from palaver.core.texts import load_text
-from palaver.sessions.delivery import AccountKey, Address, Button, Delivery, DeliveryStatus
+from palaver.sessions.delivery import AccountKey, Address, Button, Delivery, DeliveryStatus, UndeliveredMessage
 from palaver.sessions.targets import format_target
 from palaver.sessions.turns_table import parse_quoted_seqs
 
@@ -119,9 +119,10 @@ NO_PROBLEMS = DeliveryProblems()
 def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProblems]:
     """Count the deliveries that failed or became uncertain since a moment, by the account that was to send them."""
     count_all = """SELECT platform, account, SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END), COUNT(*), MAX(ended_at)
-        FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at > $1 GROUP BY platform, account"""
+        FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at > $1 AND dismissed_at IS NULL
+        GROUP BY platform, account"""
     find_last = """SELECT error FROM delivery WHERE state IN ('uncertain', 'failed') AND ended_at = $1
-        AND platform = $2 AND account = $3 ORDER BY no DESC LIMIT 1"""
+        AND platform = $2 AND account = $3 AND dismissed_at IS NULL ORDER BY no DESC LIMIT 1"""
     problems = {}
     for platform, account, failed, count, last_at in tx.fetch_all(count_all, since):
         last_error = fetch_value(tx, find_last, last_at, platform, account)
@@ -134,6 +135,48 @@ def count_problems(tx: Transaction, since: int) -> dict[AccountKey, DeliveryProb
     return problems
 
 
+_UNDELIVERED = Columns(
+    UndeliveredMessage, without={"target"}, session_id="s.id", title="COALESCE(s.title, s.auto_title)"
+)
+
+
+def list_undelivered(
+    tx: Transaction,
+    audiences: Sequence[int] | None,
+    *,
+    before: tuple[int, int],
+    limit: int,
+    after: int = -1,
+    delivery_id: str | None = None,
+    state: str | None = None,
+    platform: str | None = None,
+    address: str | None = None,
+    lane_key: str | None = None,
+) -> list[tuple[int, UndeliveredMessage]]:
+    """Return what failed or is uncertain, and that no person has dismissed, the last one first, as (number, message).
+
+    `before` is a time and a number, `audiences` are those whose conversations count; None: all, and notices, too.
+    """
+    conditions = ["d.dismissed_at IS NULL AND d.ended_at > $1 AND (d.ended_at, d.no) < ($2, $3)"]
+    params: list[object] = [after, *before, limit]
+    filters = {"d.id": delivery_id, "d.state": state, "d.platform": platform, "d.address": address, "s.key": lane_key}
+    for column, value in filters.items():
+        if value is not None:
+            params.append(value)
+            conditions.append(f"{column} = ${len(params)}")
+    if audiences is not None:
+        conditions.append(f"s.audience_no IN ({build_placeholders(len(audiences), len(params) + 1)})")
+        params += audiences
+    sql = f"""SELECT d.no, {_UNDELIVERED.format_select("d")}, d.address
+        FROM delivery d LEFT JOIN session s ON s.no = d.session_no
+        WHERE d.state IN ('uncertain', 'failed') AND {" AND ".join(conditions)}
+        ORDER BY d.ended_at DESC, d.no DESC LIMIT $4"""
+    return [
+        (no, _UNDELIVERED.decode(columns, target=_format_target(sent_to)))
+        for no, *columns, sent_to in tx.fetch_all(sql, *params)
+    ]
+
+
 def delivery_from_row(row: Row) -> Delivery:
     """Read a delivery from a row that begins with `DELIVERY_COLUMNS`."""
     buttons = tuple(Button(label, data) for label, data in json.loads(row[_BUTTONS] or "[]"))
@@ -142,9 +185,12 @@ def delivery_from_row(row: Row) -> Delivery:
 
 def _numbered_status_from_row(row: Row) -> tuple[int, DeliveryStatus]:
     no, *columns, facts, address = row
+    return no, _STATUS.decode(columns, quoted_seqs=parse_quoted_seqs(facts), target=_format_target(address))
+
+
+def _format_target(address: str) -> str:
     place = Address.from_text(address)
-    target = "local" if place.platform == Platform.LOCAL else format_target(place)
-    return no, _STATUS.decode(columns, quoted_seqs=parse_quoted_seqs(facts), target=target)
+    return "local" if place.platform == Platform.LOCAL else format_target(place)
 
 
 def lock_open_addresses(tx: Transaction, session_no: int) -> list[str]:

@@ -90,7 +90,7 @@ def is_shared(
     if source.chat_type is ChatType.DM:
         return DmScope(dm_scope) in {DmScope.PLATFORM, DmScope.SHARED}
     per_user = thread_sessions_per_user if _is_in_thread(source) else group_sessions_per_user
-    return not per_user or source.participant is None
+    return not per_user or source.participant is None or source.is_written_by_chat
 
 
 def list_chat_key_prefixes(agent_prefix: str, platform: str, account: str, chat_id: str) -> list[str]:

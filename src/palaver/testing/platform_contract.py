@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -39,6 +41,9 @@ from palaver.testing.contract_platform import (
     read_ten_bytes,
     require_capability,
 )
+
+if TYPE_CHECKING:
+    from palaver.delivery.adapter import Adapter, OutgoingMessage
 
 
 @pytest.mark.asyncio
@@ -285,6 +290,44 @@ class PlatformContract(ContractHelpers):
             await self._limit(adapter.send(self._make_message(platform, "", file=file)))
             messages = await platform.list_messages()
         assert [message.file_names for message in messages] == [("notes.txt",)]
+
+    # -- marking -------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("has_file", [False, True])
+    async def test_a_message_is_marked_before_it_can_arrive(
+        self, platform: ContractPlatform, inbox: MemoryInbox, has_file: bool
+    ) -> None:
+        shown_at_mark: list[int] = []
+
+        async def mark() -> None:
+            shown_at_mark.append(len(await platform.list_messages()))
+
+        async with self._run(platform, inbox) as adapter:
+            message = self._make_markable(platform, adapter, has_file=has_file)
+            await self._limit(adapter.send(replace(message, mark_sending=mark)))
+            assert len(await platform.list_messages()) == 1
+        assert shown_at_mark[:1] == [0]
+        assert set(shown_at_mark) == {0}
+
+    @pytest.mark.parametrize("has_file", [False, True])
+    async def test_nothing_is_sent_after_a_failed_mark(
+        self, platform: ContractPlatform, inbox: MemoryInbox, has_file: bool
+    ) -> None:
+        async def mark() -> None:
+            raise LeaseLost
+
+        async with self._run(platform, inbox) as adapter:
+            message = self._make_markable(platform, adapter, has_file=has_file)
+            with pytest.raises((LeaseLost, DeliveryError)):
+                await self._limit(adapter.send(replace(message, mark_sending=mark)))
+            await self._send(platform, adapter, "The next one")
+            messages = await platform.list_messages()
+        assert [message.text.strip() for message in messages] == ["The next one"]
+
+    def _make_markable(self, platform: ContractPlatform, adapter: Adapter, *, has_file: bool) -> OutgoingMessage:
+        require_capability(adapter.marks_sending and (not has_file or adapter.capabilities.max_file_bytes > 0))
+        file = OutgoingFile("notes.txt", "text/plain", 10, read_ten_bytes) if has_file else None
+        return self._make_message(platform, "" if has_file else adapter.render("Marked")[0], key="d_mark.1", file=file)
 
     # -- failing -------------------------------------------------------------------------------------------
 

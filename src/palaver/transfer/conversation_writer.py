@@ -23,7 +23,7 @@ from palaver.core.dataclass import dataclass
 from palaver.core.engines.base import Read, Transaction
 from palaver.core.errors import InvalidInput, InvalidTitle, SessionNotFound
 from palaver.core.ids import PersonId, SessionId, new_session_id
-from palaver.core.source import encode_source
+from palaver.core.source import ChatType, encode_source
 from palaver.core.text import make_storable
 from palaver.core.titles import MAX_TITLE_CHARS, clean_title, make_words_title, number_title, strip_title_number
 from palaver.media import table as attachments
@@ -52,7 +52,7 @@ from palaver.transfer.imported import (
 from palaver.transfer.places import Place, PlaceFinder, put_on_lane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from palaver.transfer.import_rows import EventRow
@@ -98,10 +98,19 @@ class ConversationImporter:
             writer.write()
         elif not item.is_done:
             writer.resume(item, session_no)
+        elif self._is_shared_now(conversation) and run.store.engine.run(Read(lambda tx: writer.is_personal(tx, item))):
+            writer.write_again(item, lambda tx: writer.is_personal(tx, item, tx.for_update))
         elif (first := writer.append_new_entries(item, session_no or 0)) is not None:
             title = run.store.engine.run(Read(lambda tx: _find_next_title(tx, session_no or 0)))
             rest = make_continuation(conversation, item.entry_count, created_at=first.at, title=title)
             self.add(rest, original=Original(conversation, item.session_id or ""))
+
+    def _is_shared_now(self, conversation: ImportedConversation) -> bool:
+        """Whether this is what a group is on whose people share one conversation here."""
+        source = conversation.source
+        if source is None or source.chat_type is ChatType.DM or not self._run.is_trusted:
+            return False
+        return conversation.is_current and self._run.config.is_shared(source)
 
 
 @dataclass(eq=False)
@@ -136,11 +145,27 @@ class ConversationWriter:
     def resume(self, item: ItemProgress, session_no: int | None) -> None:
         """Go on with a conversation whose import was interrupted; begin again if its files have changed since."""
         if session_no is None or not self._matches(item):
-            self._queue.add(lambda tx, _batch: imports.remove(tx, self._key, item.session_id))
-            self.write()
+            self.write_again(item)
             return
         self._session_id = item.session_id  # type: ignore[assignment]
         self.write(stored=item)
+
+    def write_again(self, item: ItemProgress, may_remove: Callable[[Transaction], bool] = lambda _tx: True) -> None:
+        self._queue.add(lambda tx, _batch: may_remove(tx) and imports.remove(tx, self._key, item.session_id))
+        self.write()
+
+    def is_personal(self, tx: Transaction, item: ItemProgress, lock: str = "") -> bool:
+        """Whether the conversation came in as one person's, and nothing was said or changed in it here.
+
+        If the group shares its conversation by now, it comes in again as the group's.
+        """
+        no = import_rows.find_session_no(tx, item.session_id)
+        row = None if no is None else sessions.find_by_no(tx, no, lock)
+        if row is None or row.session.shared or row.session.pinned:
+            return False
+        has_own_title = row.session.title not in (None, clean_imported_title(self._conversation.title))
+        is_untouched = import_rows.find_last_seq_if_unchanged(tx, row.no, item.last_seq) is not None
+        return is_untouched and not has_own_title
 
     def append_new_entries(self, item: ItemProgress, session_no: int) -> ImportedEntry | None:
         """Append what a conversation that is here has got there since.
@@ -357,6 +382,8 @@ class ConversationWriter:
             "archived_at": active_at if conversation.archived else None,
             "unindexed": 1,
         }
+        if (auto_title := clean_imported_title(conversation.auto_title)) is not None:
+            columns |= {"auto_title": auto_title, "auto_title_asked": 1}
         self._queue.add(lambda tx, batch: self._write_end(tx, batch, columns, is_current=is_current), rows=4)
 
     def _find_active_at(self) -> int:

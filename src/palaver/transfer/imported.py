@@ -65,6 +65,7 @@ class ImportedConversation:
     # Where it took place. None: with the person who imports it (as from ChatGPT), on the platform of the format.
     source: SessionSource | None = None
     title: str | None = None  # chosen by a person or made by a model there; numbered if the owner has it already
+    auto_title: str | None = None  # as long as there is no other; several may have the same, such as the runs of a job
     active_at: datetime | None = None  # None: the time of the last message
     ended_at: datetime | None = None
     end_reason: EndReason | None = None
@@ -123,6 +124,19 @@ class ImportedJob:
     runs_left: int | None = None
     origin: SessionSource | None = None
     model: str | None = None
+    is_paused: bool = False  # there, too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedSetting:
+    """A setting there that people would miss here. The operator is asked before one is applied."""
+
+    name: str  # as it is called there
+    shown: str = ""  # its value there; empty if it is not read
+    is_default: bool = False  # no file there sets it
+    key: str | None = None  # the setting here; None: there is none, and `meaning` says what that means
+    value: object = None  # here
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +189,13 @@ class ImportReader(Protocol):
         """Read everything. Conversations come oldest first, so that a branch comes after its parent."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ReaderOfSettings(Protocol):
+    """A reader of a program whose settings can be applied here. They apply before its items are read."""
+
+    def read_settings(self) -> list[ImportedSetting]: ...
 
 
 @runtime_checkable

@@ -17,8 +17,9 @@ from palaver.core.errors import InvalidInput, LimitReached
 from palaver.core.ids import PersonId
 from palaver.core.source import SessionSource
 from palaver.core.text import make_storable
+from palaver.delivery.reachable_chats import Origin, ReachableChats
 from palaver.jobs import table as jobs
-from palaver.jobs.fields import DEFAULT_TOOLSETS
+from palaver.jobs.fields import DEFAULT_TOOLSETS, has_other_readers
 from palaver.jobs.model import MAX_JOB_NAME_CHARS, MAX_PROMPT_CHARS, MAX_TARGETS, JobState
 from palaver.jobs.schedule import format_schedule, parse_schedule
 from palaver.memory import table as memories
@@ -134,7 +135,7 @@ class ItemImporter:
 
     def _add_job(self, tx: Transaction, batch: Batch, item: ImportedJob) -> None:
         try:
-            new_job = self._convert_job(item)
+            new_job = self._convert_job(tx, item)
             if not self._is_new(tx, batch, "job", new_job.person_id, item.origin_id):
                 return
             name = jobs.find_free_name(new_job.name, jobs.list_name_keys(tx, new_job.person_id))
@@ -144,9 +145,16 @@ class ItemImporter:
             return
         jobs.set_state(tx, row.no, JobState.PAUSED, f"Imported from {self._run.reader.format}.", None, self._run.now)
         batch.report.count("jobs")
-        batch.report.notes.add(f"The job “{name}” is paused. Stop it where it comes from, then resume it here.")
+        advice = "as it was there." if item.is_paused else "Stop it where it comes from, then resume it here."
+        batch.report.notes.add(f"The job “{name}” is paused{', ' if item.is_paused else '. '}{advice}")
+        if not new_job.toolsets:
+            what = f"Other people read what the job “{name}” sends, so it doesn't use your memories and conversations."
+            batch.report.notes.add(what)
+        if item.model is not None:
+            what = f"The job “{name}” used the model {item.model[:100]!r} there; here it uses the default."
+            batch.report.notes.add(what)
 
-    def _convert_job(self, item: ImportedJob) -> jobs.NewJob:
+    def _convert_job(self, tx: Transaction, item: ImportedJob) -> jobs.NewJob:
         run = self._run
         now = run.store.clock.now()
         zone = check_timezone(item.timezone) if item.timezone else run.config.timezone
@@ -154,6 +162,8 @@ class ItemImporter:
         targets = tuple(dict.fromkeys(str(each) for each in item.targets))[:MAX_TARGETS] or ("origin",)
         for target in targets:
             parse_target(target)
+        origin = item.origin or SessionSource.local_cli()
+        chats = ReachableChats(tx, run.person.principal, run.config, run.now, origin=Origin(origin))
         prompt = make_storable(item.prompt).strip()
         if not prompt or len(prompt) > MAX_PROMPT_CHARS:
             raise InvalidInput(f"its prompt is empty or longer than {MAX_PROMPT_CHARS} characters")
@@ -165,8 +175,8 @@ class ItemImporter:
             timezone=zone,
             anchor=now,
             targets=targets,
-            origin=item.origin or SessionSource.local_cli(),
-            toolsets=DEFAULT_TOOLSETS,
+            origin=origin,
+            toolsets=() if has_other_readers(chats, targets) else DEFAULT_TOOLSETS,
             state=JobState.PAUSED,
             next_slot=None,
             runs_left=item.runs_left,

@@ -23,6 +23,7 @@ from palaver.web.routes import (
     attachments,
     budgets,
     commands,
+    deliveries,
     hooks,
     imports,
     jobs,
@@ -55,7 +56,7 @@ PAGE_FOLDER: Final = Path(__file__).parent / "static"
 
 _MODULES_WITH_ROUTES = (
     *(sign_in, me, people),
-    *(sessions, messages, temporary, search, projects, saved_prompts, memories, jobs),
+    *(sessions, messages, deliveries, temporary, search, projects, saved_prompts, memories, jobs),
     *(models, policies, retention, settings, commands, usage, budgets),
     *(live, imports, attachments, speech, shares, platforms, hooks, operation, openai),
 )

@@ -27,6 +27,9 @@ ADDRESS = Address(Platform.DISCORD, "5", "6")
         ("![a cat](https://example.org/c.png) and `![code](x)`", "[a cat](https://example.org/c.png) and `![code](x)`"),
         ("- [ ] open\n- [x] done", "- ☐ open\n- ☑ done"),
         ("```\n#### not\n| a | b |\n---\n- [ ] x\n```", "```\n#### not\n| a | b |\n---\n- [ ] x\n```"),
+        ("~~~py\nx = 1\n~~~", "```py\nx = 1\n```"),
+        ("````md\n```py\nx\n```\n````\nend", "```md\n`\u200b``py\nx\n`\u200b``\n```\nend"),
+        ("> ~~~~\n> x ~~~\n> ~~~~\n\n~~~\nopen ```", "> ```\n> x ~~~\n> ```\n\n```\nopen `\u200b``"),
         ("1 * 2 * 3 and a stray ** here", "1 * 2 * 3 and a stray ** here"),
     ],
 )
@@ -53,8 +56,28 @@ def test_long_answers_are_split_below_the_limit_and_code_goes_on_as_code() -> No
     assert "".join(bodies).count("value = 1") == 500
 
 
+@pytest.mark.parametrize(
+    ("mark", "start"), [("> ", ""), (">>> ", ""), (">>> ", "```\n>>> code\n```\n\n"), ("> > ", "")]
+)
+def test_a_quote_stays_a_quote_in_every_message(mark: str, start: str) -> None:
+    first, *others = render_markdown(f"{start}Ada wrote:\n\n{mark}" + "word " * 1000)
+    assert len(others) > 1
+    assert mark in first.removeprefix(start)
+    assert all(len(body) <= 2000 and body.startswith(mark) and body.count(mark) == 1 for body in others)
+
+
+def test_all_that_follows_an_open_quote_stays_quoted_and_code_quotes_nothing() -> None:
+    paragraphs = "\n\n".join("word " * 100 for _ in range(12))
+    quoted = render_markdown(f">>> first\n\n{paragraphs}")
+    assert len(quoted) > 2
+    assert all(body.startswith(">>> ") for body in quoted)
+    plain = render_markdown(f"```\n>>> prompt\n```\n\n{paragraphs}")
+    assert not any(body.startswith(">") for body in plain)
+
+
 def test_odd_texts_are_rendered_in_time_that_grows_with_their_length() -> None:
-    for text in ("| a " * 9_000, "![" * 9_000, "- [ ] " * 4_000, "#### x\n" * 2_000, "`" * 9_000 + "!["):
+    marks = ("| a ", "![", "- [ ] ", "#### x\n", ">>> ", "~~~\n")
+    for text in (*(mark * 6_000 for mark in marks), "`" * 9_000 + "!["):
         assert render_markdown(text)
 
 

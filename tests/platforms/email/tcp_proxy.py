@@ -47,6 +47,10 @@ class TcpProxy:
             writer.transport.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    @property
+    def is_flowing(self) -> bool:
+        return self._flowing.is_set()
+
     def hold(self) -> None:
         """Let the server seem to hang."""
         self._flowing.clear()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
 from palaver.core.source import Platform
+from palaver.delivery import parts
 from palaver.inbox.answer_brake import LIMITS
-from palaver.platforms.email import adapter as adapter_module
+from palaver.platforms.email import adapter as adapter_module, manifest
 from palaver.sessions.delivery import DeliveryState
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, skip_retry_wait, wait_for_states
@@ -221,3 +223,67 @@ async def test_a_busy_server_gets_the_answer_later(server: MailServer, starter: 
     await skip_retry_wait(gateway)
     await wait_for_states(gateway, DeliveryState.SENT)
     assert (server.faults.next_answers, len(server.mails)) == ([], 1)
+
+
+@pytest.fixture
+def provider_saves_sent(server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the provider be one that puts each mail that it takes into the Sent folder, without a delay."""
+    monkeypatch.setattr(manifest, "_HOSTS_THAT_SAVE_SENT", ("127.0.0.1",))
+    monkeypatch.setattr(adapter_module, "SENT_DELAY", timedelta(0))
+    server.saves_sent = True
+
+
+@pytest.mark.usefixtures("provider_saves_sent")
+async def test_a_mail_whose_answer_was_lost_is_sent_if_it_is_in_the_sent_folder(
+    server: MailServer, starter: GatewayStarter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter_module, "CONFIRM_DELAYS", (60.0,))  # the outbox itself looks for it
+    await server.get_folder("Sent")
+    gateway, _ = await starter.start()
+    server.faults.loses_answer = True
+    await server.say("hello")
+    await skip_retry_wait(gateway)
+    [delivery] = await wait_for_states(gateway, DeliveryState.SENT)
+    assert delivery.error is None
+    assert len(server.mails) == 1
+
+
+@pytest.mark.usefixtures("provider_saves_sent")
+async def test_a_mail_that_is_not_in_the_sent_folder_of_such_a_provider_is_sent_again(
+    server: MailServer, starter: GatewayStarter
+) -> None:
+    await server.get_folder("Sent")
+    gateway, _ = await starter.start()
+    server.smtp.cut_after = b"DATA"
+    await server.say("hello")
+    await skip_retry_wait(gateway)
+    await wait_for_states(gateway, DeliveryState.SENT)
+    [mail] = server.mails
+    assert mail.text == "You said: hello"
+
+
+@pytest.mark.usefixtures("provider_saves_sent")
+async def test_a_mail_that_cannot_be_looked_for_is_uncertain_with_the_reason(
+    server: MailServer, starter: GatewayStarter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "MAX_DELIVERY_ATTEMPTS", 2)
+    server.saves_sent = False  # and there is no folder
+    gateway, _ = await starter.start()
+    server.faults.loses_answer = True
+    await server.say("hello")
+    await skip_retry_wait(gateway)
+    [delivery] = await wait_for_states(gateway, DeliveryState.UNCERTAIN)
+    assert "no folder for sent mails" in (delivery.error or "")
+    assert len(server.mails) == 1
+
+
+async def test_a_mail_is_uncertain_where_absence_from_the_sent_folder_proves_nothing(
+    server: MailServer, starter: GatewayStarter
+) -> None:
+    await server.get_folder("Sent")
+    gateway, _ = await starter.start()
+    server.faults.loses_answer = True
+    await server.say("hello")
+    [delivery] = await wait_for_states(gateway, DeliveryState.UNCERTAIN)
+    assert "did not say whether it has taken the mail" in (delivery.error or "")
+    assert len(server.mails) == 1

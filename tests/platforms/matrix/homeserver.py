@@ -142,6 +142,7 @@ class Person:
     http: httpx2.AsyncClient = field(repr=False)
     events: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # of rooms, as far as they were synced
     typing: dict[str, list[str]] = field(default_factory=dict)  # who is typing, by room
+    to_device: list[dict[str, Any]] = field(default_factory=list)  # what other devices have sent to this one
     _since: str | None = None
 
     @classmethod
@@ -222,6 +223,7 @@ class Person:
         query = {"timeout": "10000" if wait else "0"} | ({"since": self._since} if self._since else {})
         answer = await self.call("GET", "sync", **query)
         self._since = answer["next_batch"]
+        self.to_device += answer.get("to_device", {}).get("events", ())
         for room_id, room in answer.get("rooms", {}).get("join", {}).items():
             if room["timeline"].get("limited"):  # there were too many since the last time
                 self.events[room_id] = await self.list_events(room_id)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -396,6 +398,39 @@ async def test_an_encrypted_room_is_told_once_that_it_can_not_be_read(
             await adapter.send(make_message(adapter, room_id, "A secret"))
     await ada.wait_for_text(room_id, "palaver[matrix-encryption]")
     assert len([event for event in ada.events[room_id] if event["sender"] == bot.user_id]) == 2  # it has joined, too
+
+
+async def test_a_verification_is_canceled_and_explained_once(
+    make_adapter: MakeAdapter, inbox: MemoryInbox, bot: Person, ada: Person
+) -> None:
+    def is_cancel(event: dict[str, Any]) -> bool:
+        return bool(event["type"] == "m.key.verification.cancel")
+
+    def refers_to(event_id: str, event: dict[str, Any]) -> bool:
+        return bool(event["content"].get("m.relates_to") == {"rel_type": "m.reference", "event_id": event_id})
+
+    fields = {"from_device": ada.device_id, "methods": ["m.sas.v1"]}
+    async with connect_adapter(make_adapter(bot), inbox):
+        room_id = await open_dm(inbox, ada, bot)
+        request = {**fields, "msgtype": "m.key.verification.request", "to": bot.user_id}
+        asked = [await ada.say(room_id, "Verify me", **request) for _ in range(2)]
+        for event_id in asked:
+            await ada.wait_for(room_id, partial(refers_to, event_id))
+        content = {**fields, "transaction_id": "t1", "timestamp": int(time.time() * 1000)}
+        path = f"sendToDevice/m.key.verification.request/{secrets.token_hex(4)}"
+        await ada.call("PUT", path, {"messages": {bot.user_id: {bot.device_id: content}}})
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while not (found := [event for event in ada.to_device if is_cancel(event)]):
+                await ada.sync()
+        [event] = found
+        assert (event["sender"], event["content"]["transaction_id"]) == (bot.user_id, "t1")
+        assert event["content"]["code"] == "m.unknown_method"
+        await ada.say(room_id, "Done")
+        await wait_for_texts(inbox, "Done")
+    await ada.wait_for_text(room_id, "can't verify devices")
+    events = [event for event in await ada.list_events(room_id) if event["sender"] == bot.user_id]
+    assert len([event for event in events if is_cancel(event)]) == 2
+    assert len([event for event in events if event["content"].get("msgtype") == "m.notice"]) == 1
 
 
 async def test_answers_can_be_sent_as_text(make_adapter: MakeAdapter, bot: Person, ada: Person) -> None:

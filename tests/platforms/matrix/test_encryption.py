@@ -172,6 +172,13 @@ async def test_messages_and_files_in_an_encrypted_room(
         assert raw["type"] == "m.room.encrypted"
         assert "secret" not in json.dumps(raw)
 
+        request = {"to": bot.user_id, "from_device": ada.device_id, "methods": []}
+        requested = await client.say(room_id, "Verify me", msgtype="m.key.verification.request", **request)
+        cancel = await client.wait_for(lambda event: event.source.get("type") == "m.key.verification.cancel")
+        assert cancel.source["content"]["m.relates_to"]["event_id"] == requested
+        assert cancel.decrypted
+        await client.wait_for(lambda event: is_clear(event) and "can't verify devices" in getattr(event, "body", ""))
+
         assert sent is not None
         await adapter.edit(sent, make_message(adapter, room_id, "Another answer"))
         await client.wait_for(lambda event: is_clear(event) and event.source["content"].get("m.new_content"))
@@ -190,7 +197,7 @@ async def test_messages_and_files_in_an_encrypted_room(
         await adapter.send(
             OutgoingMessage(key="d_f.1", address=Address(adapter.platform, room_id), body="", file=outgoing)
         )
-        event = await client.wait_for(lambda event: is_clear(event) and event.body == "out.txt")
+        event = await client.wait_for(lambda event: is_clear(event) and getattr(event, "body", "") == "out.txt")
         stored = event.source["content"]["file"]
         encrypted = await ada.download(stored["url"])
         assert encrypted != b"hidden"

@@ -13,10 +13,12 @@ from palaver.platforms.matrix.inbound import (
     Reader,
     Room,
     SeenEvent,
+    VerificationRequest,
     describe_event,
     find_references,
     read_event,
     read_file_reference,
+    read_verification_request,
 )
 from palaver.sessions.inbound import (
     ChatMoved,
@@ -94,8 +96,27 @@ def test_a_text() -> None:
         ({"msgtype": "m.text", "body": f"{BOT} hi", "m.mentions": {"user_ids": [BOT]}}, "hi"),
         ({"msgtype": "m.text", "body": "Palavers are talks", "m.mentions": {"user_ids": [BOT]}}, "Palavers are talks"),
         ({"msgtype": "m.text", "body": "Palaver", "m.mentions": {"user_ids": [BOT]}}, "Palaver"),
-        ({"msgtype": "m.text", "body": "Palaver: hi"}, "Palaver: hi"),
-        ({"msgtype": "m.location", "body": "Big Ben, London", "geo_uri": "geo:51,0"}, "Big Ben, London"),
+        ({"msgtype": "m.text", "body": "Palaver: hi", "m.mentions": {}}, "Palaver: hi"),
+        ({"msgtype": "m.text", "body": "Palaver: /new"}, "/new"),  # of an old client
+        (
+            {"msgtype": "m.location", "body": "Big Ben,\nLondon", "geo_uri": "geo:51,0"},
+            "[Place: Big Ben, London (51, 0)]",
+        ),
+        (
+            {"msgtype": "m.location", "body": "Location geo:51.5,-0.1;u=9", "geo_uri": "geo:51.5,-0.1;u=9"},
+            "[Location: 51.5, -0.1]",
+        ),
+        (
+            {
+                "msgtype": "m.location",
+                "body": "Location at geo:1,2",
+                "geo_uri": "geo:1,2",
+                "org.matrix.msc3488.location": {"uri": "geo:51,0", "description": "Harbor"},
+            },
+            "[Place: Harbor (51, 0)]",
+        ),
+        ({"msgtype": "m.location", "body": "The harbor", "geo_uri": "geo:nowhere"}, "The harbor"),
+        ({"msgtype": "m.location", "body": "The harbor", "geo_uri": 5, "m.location": "x"}, "The harbor"),
     ],
 )
 def test_what_a_message_says(content: dict[str, Any], expected: str) -> None:
@@ -118,7 +139,23 @@ PILL = '<a href="https://matrix.to/#/%40palaver%3Aexample.org">Palaver</a>: hi'
         ({"formatted_body": PILL}, True),
         ({"formatted_body": PILL, "m.mentions": {}}, False),
         ({"formatted_body": PILL.replace("palaver", "palaver2")}, False),
-        ({"body": "palaver: the word is no mention"}, False),
+        ({"body": "palaver: hi"}, True),
+        ({"body": "hi (Palaver)."}, True),
+        ({"body": "what do you think, @palaver?"}, True),
+        ({"body": "@Palaver: hi"}, True),
+        ({"body": f"hi {BOT}."}, True),
+        ({"body": "palaver: hi", "m.mentions": {}}, False),  # a client that knows mentions says who is meant
+        ({"body": "Palaver: hi", "formatted_body": PILL.replace("palaver", "palaver2")}, False),
+        ({"body": "palavers, palaver-bot, palaver.org and mypalaver"}, False),
+        ({"body": "ask @palaver:other.org or x@palaver or @palaver:example.org:8448"}, False),
+        (
+            {
+                "body": f"> <{BOT}> I said this\n\nwell",
+                "formatted_body": f'<mx-reply><a href="https://matrix.to/#/{BOT}">x</a></mx-reply>well',
+                "m.relates_to": {"m.in_reply_to": {"event_id": "$ada"}},
+            },
+            False,
+        ),
         ({"m.relates_to": {"m.in_reply_to": {"event_id": "$own"}}}, True),
         ({"m.relates_to": {"m.in_reply_to": {"event_id": "$ada"}}}, False),
         ({"m.relates_to": {"rel_type": "m.thread", "event_id": "$own", "is_falling_back": True}}, True),
@@ -349,3 +386,48 @@ def test_direct_chats_and_groups(
 ) -> None:
     room = Room("!room", joined_count=joined, invited_count=invited, is_marked_direct=is_marked_direct)
     assert room.chat_type is expected
+
+
+NOW = 1_760_000_000.0
+
+
+def ask_in_room(**content: Any) -> dict[str, Any]:
+    request = {"msgtype": "m.key.verification.request", "to": BOT, "from_device": "PHONE", "methods": [], **content}
+    return make_event({"body": "Verify me", **request})
+
+
+def ask_device(event_type: str = "m.key.verification.request", **content: Any) -> dict[str, Any]:
+    fields = {"from_device": "PHONE", "transaction_id": "t1", "timestamp": int(NOW * 1000), **content}
+    return {"type": event_type, "sender": ADA, "content": fields}
+
+
+@pytest.mark.parametrize(
+    ("event", "request_id", "device_id"),
+    [
+        (ask_in_room(), "$event", None),
+        (ask_device(), "t1", "PHONE"),
+        (ask_device("m.key.verification.start"), "t1", "PHONE"),
+    ],
+)
+def test_requests_to_verify_our_device(event: dict[str, Any], request_id: str, device_id: str | None) -> None:
+    request = read_verification_request(event, BOT, NOW)
+    assert request == VerificationRequest(ADA, request_id, device_id)
+    assert read_verification_request(event, BOT, NOW + 601) is None or "start" in event["type"]
+    assert read(event) is None, "it says nothing to the agent"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ask_in_room(to="@ben:example.org"),
+        ask_in_room(msgtype="m.text"),
+        ask_device("m.key.verification.cancel"),
+        ask_device(from_device=None),
+        ask_device(transaction_id=5),
+        ask_device(timestamp="now"),
+        ask_device(timestamp=0),
+        {**ask_device(), "sender": None},
+    ],
+)
+def test_what_asks_for_no_verification(event: dict[str, Any]) -> None:
+    assert read_verification_request(event, BOT, NOW) is None

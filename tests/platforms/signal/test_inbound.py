@@ -99,10 +99,29 @@ def test_a_private_message() -> None:
 def test_what_the_real_signal_cli_has_printed() -> None:
     message = parse(RECORDED_MESSAGE)
     person = RECORDED_MESSAGE["envelope"]["sourceUuid"]
-    assert (message.content, message.source.user_id, message.source.user_name) == ("hello", person, None)
+    assert (message.content, message.source.user_id, message.source.user_name) == ("hello", person, "94987c48")
     own = replace(OWN, aci=RECORDED_NOTE["envelope"]["sourceUuid"], number=RECORDED_NOTE["account"], device_id=2)
     note = parse(RECORDED_NOTE, own)
     assert (note.content, note.source.chat_id, note.source.user_id) == ("a note", own.aci, own.aci)
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u200b\u2060", None])
+@pytest.mark.parametrize(("number", "shown"), [("+4930123456", "+4930123456"), (None, "0b5ce4f1")])
+def test_a_person_without_a_profile_name_still_has_one(name: str | None, number: str | None, shown: str) -> None:
+    person = "0b5ce4f1-1a5c-4b2e-9a2f-0000000000ff"
+    for group_info in (None, make_group()):
+        event = make_event(person, dataMessage=make_data(groupInfo=group_info))
+        event["envelope"] |= {"sourceName": name, "sourceNumber": number}
+        assert parse(event).source.user_name == shown
+        assert read_sender_name(event) is None
+    quote = make_quote(person) | {"authorNumber": number}
+    assert parse_data(quote=quote).replied_message.author == shown
+
+
+def test_a_profile_name_is_one_line() -> None:
+    event = make_event(dataMessage=make_data())
+    event["envelope"]["sourceName"] = " Ada\n Lovelace "
+    assert parse(event).source.user_name == "Ada Lovelace"
 
 
 def test_without_an_aci_the_number_is_the_person() -> None:
@@ -135,7 +154,7 @@ def test_in_a_group_mentions_and_replies_are_for_the_agent(fields: dict[str, Any
         ("\ufffc hello", [(OWN_ACI, 0)], "hello"),
         ("\ufffc \ufffc hello", [(OWN_ACI, 0), (BEN, 2)], "@Ben hello"),
         ("👍 \ufffc ok", [(BEN, 3)], "👍 @Ben ok"),
-        ("ask \ufffc", [(OWN_ACI, 4)], f"ask @{OWN_ACI}"),
+        ("ask \ufffc", [(OWN_ACI, 4)], f"ask @{OWN_ACI[:8]}"),
         ("\ufffc and \ufffc", [(BEN, 6), (ADA, 0)], "@Ada and @Ben"),
         ("short", [(BEN, 50)], "short"),
     ],

@@ -39,6 +39,7 @@ BOT: JSON = {
 ADA: JSON = {"id": 42, "is_bot": False, "first_name": "Ada", "last_name": "Lovelace", "username": "ada"}
 PRIVATE: JSON = {"id": 42, "type": "private", "first_name": "Ada", "last_name": "Lovelace", "username": "ada"}
 GROUP: JSON = {"id": -1001234567890, "type": "supergroup", "title": "Engines"}
+CHANNEL: JSON = {"id": -1005550001111, "type": "channel", "title": "News"}
 FORUM: JSON = {"id": -1009876543210, "type": "supergroup", "title": "Workshop", "is_forum": True}
 
 
@@ -204,6 +205,11 @@ class BotApiServer:
     def push_text(self, text: str, *, message_id: int, **fields: Any) -> JSON:
         return self.push(message=make_message(text, message_id=message_id, **fields))
 
+    def push_post(self, text: str, *, message_id: int, **fields: Any) -> JSON:
+        """Let somebody post in the channel."""
+        sender: JSON = {"chat": CHANNEL, "sender": None, "sender_chat": CHANNEL}
+        return self.push(channel_post=make_message(text, message_id=message_id, **sender, **fields))
+
     def fail(self, method: str, *faults: Fault | None) -> None:
         """Let the next requests to a method fail; None lets one pass."""
         self._faults[method] += faults
@@ -267,7 +273,7 @@ class BotApiServer:
             "deleteWebhook": lambda _: self._set_webhook({"url": ""}),
             "setMyCommands": self._set_commands,
             "getFile": self._get_file,
-            "sendChatAction": self._check_thread,
+            "sendChatAction": self._show_action,
             "sendMessageDraft": self._show_draft,
             "editMessageText": self._edit,
             "deleteMessage": self._delete,
@@ -312,7 +318,10 @@ class BotApiServer:
         chat_id = int(parameters["chat_id"])
         chat = PRIVATE | {"id": chat_id} if chat_id > 0 else GROUP | {"id": chat_id}
         sender = {name: self.bot[name] for name in ("id", "is_bot", "first_name", "username")}
-        message = make_message(None, chat=chat, message_id=self._next_message, sender=sender)
+        fields: JSON = {"chat": chat, "sender": sender}
+        if chat_id == CHANNEL["id"]:  # there, nothing says who has written a post
+            fields = {"chat": CHANNEL, "sender": None, "sender_chat": CHANNEL}
+        message = make_message(None, message_id=self._next_message, **fields)
         if request.method == "sendMessage":
             message |= {name: parameters[name] for name in ("text", "entities") if name in parameters}
         elif request.method == "sendRichMessage":
@@ -353,6 +362,11 @@ class BotApiServer:
             raise _Refused("Bad Request: TEXTDRAFT_PEER_INVALID")
         self.drafts[int(parameters["chat_id"])] = (parameters["draft_id"], parameters.get("text", ""))
         return True
+
+    def _show_action(self, parameters: JSON) -> bool:
+        if int(parameters["chat_id"]) == CHANNEL["id"]:
+            raise _Refused("Bad Request: chat actions can't be sent to channels")
+        return self._check_thread(parameters)
 
     @staticmethod
     def _check_thread(parameters: JSON) -> bool:

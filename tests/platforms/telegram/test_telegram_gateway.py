@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from palaver.accounts.people import People
 from palaver.agent.base import TextDelta
+from palaver.core.operation import BlockingRunner
 from palaver.core.source import Platform
 from palaver.delivery.model import AccountState
 from palaver.inbox.message_queue import ALBUM_WINDOW
+from palaver.people.pairing_table import Grant
 from palaver.sessions.delivery import DeliveryState
 from palaver.testing import ScriptedAgent
 from support.gateway import wait_until
 from support.platform_gateway import GatewayStarter, skip_retry_wait, skip_time, wait_for_states
 
-from .bot_api_server import BLOCKED, GROUP, PRIVATE, BotApiServer, build_move_fault, flood, make_message
+from .bot_api_server import BLOCKED, CHANNEL, GROUP, PRIVATE, BotApiServer, build_move_fault, flood, make_message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -188,3 +191,48 @@ async def test_an_answer_grows_and_ends_as_one_message(
     assert server.list_texts(chat["id"]) == ["Growing and done."]
     [message] = server.messages.values()
     assert "reply_markup" not in message["asked"]
+
+
+def push_command(server: BotApiServer, text: str, message_id: int) -> None:
+    command = [{"type": "bot_command", "offset": 0, "length": len(text)}]
+    server.push_post(text, message_id=message_id, entities=command)
+
+
+async def test_a_channel_is_opened_by_an_owner_and_answers_there(server: BotApiServer, starter: GatewayStarter) -> None:
+    channel_id = CHANNEL["id"]
+    gateway, _ = await starter.start(server, open_platforms=frozenset())
+    server.push_post("@palaver_bot who are you?", message_id=1, entities=MENTION)
+    push_command(server, "/help", 2)
+    push_command(server, "/pair@palaver_bot", 3)
+    await wait_until(lambda: server.list_texts(channel_id))
+    [offer] = server.list_texts(channel_id)
+    assert "To open this channel" in offer
+    store = gateway.store
+    people = People(BlockingRunner(store.engine), store, store.get_owner().principal)
+    [request] = people.list_requests()
+    assert (request.name, request.account, request.is_channel) == ("News", str(channel_id), True)
+    people.approve(request.id, Grant.GUEST)
+    gateway.outbox.wake()
+    await wait_until(lambda: len(server.list_texts(channel_id)) == 2)
+    server.push_post("Engines are late.", message_id=4, author_signature="Ben")
+    server.push_post("@palaver_bot why?", message_id=5, entities=MENTION, author_signature="Ada")
+    await wait_until(lambda: len(server.list_texts(channel_id)) == 3)
+    [*_, answer] = server.list_requests("sendMessage")
+    assert answer.parameters["reply_parameters"]["message_id"] == 5
+    answer_text = server.list_texts(channel_id)[-1]
+    assert "News (Ben): Engines are late." in answer_text
+    assert "News (Ada)" in answer_text.splitlines()[-1]
+    assert answer_text.endswith("why?")
+
+
+async def test_a_channel_in_the_allow_list_is_open_and_no_other(server: BotApiServer, starter: GatewayStarter) -> None:
+    allowed = {Platform.TELEGRAM: frozenset({str(CHANNEL["id"])})}
+    await starter.start(server, open_platforms=frozenset(), allowed_users=allowed)
+    stranger = CHANNEL | {"id": -1005550009999, "title": "Spam"}
+    post: dict[str, Any] = {"chat": stranger, "sender": None, "sender_chat": stranger, "entities": MENTION}
+    server.push(channel_post=make_message("@palaver_bot buy this", message_id=1, **post))
+    copy: dict[str, Any] = {"chat": GROUP, "sender_chat": CHANNEL, "is_automatic_forward": True, "entities": MENTION}
+    server.push_text("@palaver_bot hello", message_id=2, **copy)  # in the group for comments
+    server.push_post("@palaver_bot hello", message_id=3, entities=MENTION)
+    await wait_until(lambda: server.list_texts(CHANNEL["id"]))
+    assert {int(request.parameters["chat_id"]) for request in server.list_requests("sendMessage")} == {CHANNEL["id"]}

@@ -183,21 +183,40 @@ async def test_what_is_not_right_is_refused_and_not_stored(
     web, client = await start(start_web, make_adapter())
     response = await post(client, **request_fields)
     assert response.status_code == status
-    assert words in response.text
+    assert words in read_error(response)["message"]
     assert SECRET not in response.text
     assert await load_roles(web) == []
 
 
-async def test_a_request_without_headers_is_refused(start_web: StartWebServer) -> None:
+def read_error(response: httpx2.Response) -> dict[str, Any]:
+    """Return the explanation of an error, which has one form, whoever refuses the request."""
+    assert response.headers["content-type"] == "application/json"
+    [(name, error)] = response.json().items()
+    assert name == "error"
+    assert sorted(error) == ["code", "facts", "message"]
+    assert error["message"]
+    return dict(error)
+
+
+async def test_every_refusal_has_a_code_and_says_how_to_fix_it(start_web: StartWebServer) -> None:
     _, client = await start(start_web, make_adapter())
-    assert (await client.post("/hooks/webhook", json={"text": "Hello"})).status_code == 401
-    assert (await client.get("/hooks/webhook")).status_code == 405
+    unsigned = await client.post("/hooks/webhook", json={"text": "Hello"})
+    assert (unsigned.status_code, read_error(unsigned)["code"]) == (401, "signature_refused")
+    for method in ("GET", "PUT", "DELETE"):
+        refused = await client.request(method, "/hooks/webhook")
+        assert (refused.status_code, read_error(refused)["code"]) == (405, "method_not_allowed")
+        assert read_error(refused)["message"] == "Use POST."
+    for path in ("/hooks/webhook/unknown", "/hooks/telegram"):
+        missing = await client.post(path, json={})
+        assert (missing.status_code, read_error(missing)["code"]) == (404, "not_found")
+    wrong = await post(client, conversation="")
+    assert (wrong.status_code, read_error(wrong)["facts"]) == (422, {"field": "conversation"})
 
 
 async def test_a_request_that_is_too_large_is_refused_before_it_is_verified(start_web: StartWebServer) -> None:
     _, client = await start(start_web, make_adapter())
     response = await client.post("/hooks/webhook", content=b"x" * (MAX_BODY_BYTES + 1))
-    assert response.status_code == 413
+    assert (response.status_code, read_error(response)["code"]) == (413, "too_large")
 
 
 async def test_webhooks_have_conversations_of_their_own(start_web: StartWebServer, receiver: Receiver) -> None:
@@ -344,7 +363,7 @@ async def test_a_message_refused_because_the_queue_is_full_says_when_to_send_it_
     client = await open_client(web, adapter)
     responses = [await post(client, message_id=f"m{number}") for number in range(4)]
     refused = responses[-1]
-    assert (refused.status_code, refused.json()["outcome"]) == (429, "rejected")
+    assert (refused.status_code, read_error(refused)["code"]) == (429, "queue_full")
     assert int(refused.headers["retry-after"]) >= 1
     held.set()
     accepted = [response for response in responses if response.status_code == 202]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import ValidationError
 
+from palaver.config import AccountEntry, load_settings
+from palaver.core.source import Platform
+from palaver.platforms.registry import configure_account
 from palaver.platforms.whatsapp.manifest import MANIFEST, WhatsAppSettings
 
 from .graph_server import APP_SECRET, NUMBER_ID, TOKEN, VERIFY_TOKEN
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VALID = {
     "access_token": TOKEN,
@@ -50,6 +56,23 @@ def test_ids_may_be_numbers_in_the_file() -> None:
 def test_a_wrong_setting_says_how_to_fix_it(field: str, value: Any, reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         WhatsAppSettings.model_validate({**VALID, field: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("verify_token", "my-palaver-verify-token", None),
+        ("verify_token", "change-me-please-here", None),
+        ("access_token", "your-access-token-goes-here", "access_token is a placeholder"),
+    ],
+)
+def test_a_verify_token_that_people_choose_is_no_placeholder(
+    tmp_path: Path, name: str, value: str, problem: str | None
+) -> None:
+    settings = load_settings({}, tmp_path)
+    entry = AccountEntry(platform=Platform.WHATSAPP, name="", settings={**VALID, name: value})
+    account = configure_account(entry, {}, settings, MANIFEST)
+    assert account.problem is None if problem is None else problem in str(account.problem)
 
 
 def test_every_environment_variable_sets_a_setting() -> None:

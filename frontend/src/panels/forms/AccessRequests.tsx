@@ -139,24 +139,28 @@ function RequestRow({ request, onChange }: { request: AccessRequest; onChange: (
           </button>
         }
       >
-        <MenuItem icon={<PeopleIcon />} onSelect={() => approve("member")}>
-          <span className="menu-text">
-            {words.approveAsMember}
-            <small>{words.approveAsMemberHint}</small>
-          </span>
-        </MenuItem>
+        {!request.is_channel && (
+          <MenuItem icon={<PeopleIcon />} onSelect={() => approve("member")}>
+            <span className="menu-text">
+              {words.approveAsMember}
+              <small>{words.approveAsMemberHint}</small>
+            </span>
+          </MenuItem>
+        )}
         <MenuItem icon={<UserIcon />} onSelect={() => approve("guest")}>
           <span className="menu-text">
             {words.approveAsGuest}
-            <small>{words.approveAsGuestHint}</small>
+            <small>{request.is_channel ? words.approveChannelHint : words.approveAsGuestHint}</small>
           </span>
         </MenuItem>
-        <MenuItem icon={<LinkIcon />} onSelect={() => approve("me")}>
-          <span className="menu-text">
-            {words.approveAsMe}
-            <small>{words.approveAsMeHint}</small>
-          </span>
-        </MenuItem>
+        {!request.is_channel && (
+          <MenuItem icon={<LinkIcon />} onSelect={() => approve("me")}>
+            <span className="menu-text">
+              {words.approveAsMe}
+              <small>{words.approveAsMeHint}</small>
+            </span>
+          </MenuItem>
+        )}
       </Menu>
     </li>
   );

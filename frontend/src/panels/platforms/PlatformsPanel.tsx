@@ -20,6 +20,7 @@ import { QueryResult } from "../shared/QueryResult";
 import { AccountStatuses } from "./AccountStatus";
 import { PLATFORM_ACCOUNTS_KEY } from "./ConnectionTest";
 import { PlatformSetup } from "./PlatformSetup";
+import { Undelivered } from "./Undelivered";
 import "../forms/forms.css";
 import "./platforms.css";
 
@@ -54,6 +55,7 @@ export default function PlatformsPanel() {
   return (
     <PanelPage title={words.platformsPanel}>
       <p className="panel-intro">{words.platformsIntro}</p>
+      <Undelivered isOwner={isOwner} />
       {settings.data !== undefined && <ConnectList settings={settings.data} />}
       <QueryResult query={answerCounts}>
         {(answers) => {

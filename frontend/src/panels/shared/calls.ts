@@ -21,6 +21,7 @@ export type Scope = Schemas["Scope"];
 export type NewToken = Schemas["NewTokenJson"];
 export type Share = Schemas["ShareJson"];
 export type PlatformAccount = Schemas["PlatformAccountJson"];
+export type Resolution = Schemas["Resolution"];
 export type Memory = Schemas["MemoryJson"];
 export type Memories = Schemas["MemoriesJson"];
 export type MemoryOrigin = Memory["origin"];
@@ -46,6 +47,9 @@ export const pruneSessions = (body: Schemas["PruneIn"]) => request("POST", "/api
 export const rewriteDatabaseFile = () => request("POST", "/api/retention/rewrite-file");
 
 export const listPlatforms = () => request("GET", "/api/platforms");
+export const listUndelivered = (all: boolean, cursor: string | null) => request("GET", "/api/deliveries", { query: { all, cursor } });
+export const resolveUndelivered = (ids: string[], action: Resolution, all: boolean) =>
+  request("POST", "/api/deliveries/resolve", { query: { all }, body: { ids, action } });
 export const testConnection = (platform: string, account: string) =>
   request("POST", "/api/platforms/{platform}/test", { path: { platform }, query: { account } });
 

@@ -222,7 +222,7 @@ def _describe_running(
             subject=subject,
             failed=health.failed,
             uncertain=health.uncertain,
-            command=command,
+            command=commands.format("deliveries"),
         )
 
 

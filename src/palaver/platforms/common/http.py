@@ -14,6 +14,7 @@ import httpx2
 from palaver.core.errors import ConnectionLost, InvalidInput
 from palaver.media.web.requests import GuardedRequests, Resolve
 from palaver.people.model import is_loopback
+from palaver.platforms.common.send_mark import trace_httpx_request
 from palaver.sessions.speech import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class HttpConnections:
             timeout=httpx2.Timeout(self._seconds, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=MAX_CONNECTIONS),
             follow_redirects=False,
+            event_hooks={"request": [trace_httpx_request]},
             trust_env=not is_loopback(self._host),  # no proxy of the environment for this machine
         )
 

@@ -17,6 +17,7 @@ from palaver.core.tasks import BackgroundTasks, run_together
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage
 from palaver.gateway.intake import Intake
 from palaver.inbox.registry import COMMANDS
+from palaver.platforms.common.send_mark import mark_before_request
 from palaver.platforms.discord.client import DiscordClient, describe_account, has_content_intent
 from palaver.platforms.discord.directory import ChannelDirectory
 from palaver.platforms.discord.failures import NO_HISTORY_FOR_REPLY, UNKNOWN_MESSAGE, RequestRefused
@@ -62,6 +63,7 @@ class _Interaction:
 class DiscordAdapter(Adapter):
     platform = Platform.DISCORD
     capabilities = CAPABILITIES
+    marks_sending = True
 
     def __init__(
         self,
@@ -219,7 +221,8 @@ class DiscordAdapter(Adapter):
     async def _send(self, message: OutgoingMessage, fields: dict[str, Any]) -> str:
         path = f"{build_channel_path(message.address)}/messages"
         body = {"form": await build_upload(fields, message.file)} if message.file else {"json": fields}
-        return str((await self._client.deliver("POST", path, **body))["id"])
+        with mark_before_request(message.mark_sending):
+            return str((await self._client.deliver("POST", path, **body))["id"])
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
         path = build_message_path(message.address, message_id)

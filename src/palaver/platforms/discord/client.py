@@ -17,6 +17,7 @@ from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo
 from palaver.platforms.common.failures import RequestError, RequestFailed
 from palaver.platforms.common.http import FileFetcher
+from palaver.platforms.common.send_mark import make_aiohttp_request_class
 from palaver.platforms.discord.failures import (
     UNKNOWN_INTERACTION,
     RequestRefused,
@@ -94,6 +95,7 @@ class DiscordClient(HTTPClient):
                 connector=aiohttp.TCPConnector(limit=0),
                 ws_response_class=DiscordClientWebSocketResponse,
                 cookie_jar=aiohttp.DummyCookieJar(),
+                request_class=make_aiohttp_request_class(),
             )
 
     async def close(self) -> None:

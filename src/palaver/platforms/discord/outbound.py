@@ -30,9 +30,14 @@ JSON = dict[str, Any]
 
 TABLE_LINES: Final = TableLines(column="  ", cross="  ")
 MAX_TABLE_COLUMNS: Final = 58  # characters of a line of code on a phone in landscape; wider tables become lists
-_NEEDS_CHANGE: Final = re.compile(r"\||^ {0,3}#{4}|^ {0,3}[-=*_]|!\[|\[[ xX]\]", re.MULTILINE)
+_NEEDS_CHANGE: Final = re.compile(r"\||^ {0,3}#{4}|^ {0,3}[-=*_]|!\[|\[[ xX]\]|````|~~~", re.MULTILINE)
 _CODE_OR_IMAGE: Final = re.compile(r"`[^`\n]*`|!(?=\[)")
 _TASK: Final = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[([ xX])\](?=\s)")
+
+_FENCE_MARK: Final = re.compile(r"`{3,}|~{3,}")
+_FENCE: Final = "```"
+_BROKEN_FENCE: Final = "`\u200b``"  # looks like a fence, and ends no code
+_QUOTE_TO_END: Final = ">>> "  # Discord quotes everything after it, up to the end of the message
 
 _REMOVED: Final = "\0"  # a line that is part of what was replaced; Markdown cannot contain it
 
@@ -62,6 +67,8 @@ def format_for_discord(markdown: str) -> str:
             position = end
         elif token.type == "heading_open" and token.map:
             _replace_heading(lines, token, tokens[position + 1])
+        elif token.type == "fence" and token.map and token.markup != _FENCE:
+            _replace_fence(lines, token)
         elif token.type == "hr" and token.level == 0 and token.map:
             _replace(lines, token.map, "─" * 12)
         elif token.type == "inline" and token.map:
@@ -102,6 +109,19 @@ def _replace_heading(lines: list[str], token: Token, inline: Token) -> None:
         _replace(lines, token.map, f"**{text.replace('**', '')}**" if text else "")
 
 
+def _replace_fence(lines: list[str], token: Token) -> None:
+    """Give code the only fence that Discord knows, and let what looks like one inside not end it."""
+    assert token.map is not None  # noqa: S101  (checked by the caller)
+    first, end = token.map
+    last = lines[end - 1].strip("> \t")
+    is_closed = end - 1 > first and len(last) >= len(token.markup) and not last.strip(token.markup[0])
+    code_end = end - 1 if is_closed else end
+    for number in range(first + 1, code_end):
+        lines[number] = lines[number].replace(_FENCE, _BROKEN_FENCE)
+    for number in {first, code_end} if is_closed else {first}:
+        lines[number] = _FENCE_MARK.sub(_FENCE, lines[number], count=1)
+
+
 def _format_table(tokens: Sequence[Token]) -> str:
     """Return a table as aligned text in a block of code; as a list if it is too wide or has links."""
     parse = _get_parser().parseInline
@@ -130,7 +150,22 @@ def _get_plain_text(cell: Token) -> str:
 
 
 def render_markdown(markdown: str) -> list[str]:
-    return split_markdown(format_for_discord(markdown), CAPABILITIES)
+    bodies = split_markdown(format_for_discord(markdown), CAPABILITIES)
+    is_quoted = False  # up to the end
+    for number, body in enumerate(bodies):
+        if is_quoted and not body.startswith(_QUOTE_TO_END):
+            bodies[number] = _QUOTE_TO_END + body  # there is room: splitting leaves a tenth of it free
+        is_quoted = is_quoted or _opens_quote_to_end(body)
+    return bodies
+
+
+def _opens_quote_to_end(markdown: str) -> bool:
+    if _QUOTE_TO_END not in markdown:
+        return False
+    lines = markdown.split("\n")
+    tokens = _get_block_parser().parse(markdown)
+    quotes = (token.map for token in tokens if token.type == "blockquote_open" and token.level == 0 and token.map)
+    return any(line.startswith(_QUOTE_TO_END) for first, end in quotes for line in lines[first:end])
 
 
 def build_channel_path(address: Address) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from palaver.core.errors import (
@@ -41,6 +43,7 @@ SILENCE_SECONDS: Final = 420.0
 LOOKUP_SECONDS: Final = 10.0  # for the mail that is answered, if it is not remembered
 CLOSE_SECONDS: Final = 5.0  # for copies of what was sent
 CONFIRM_DELAYS: Final = (1.0, 10.0, 60.0, 300.0)  # after an uncertain mail: when to look for it in the Sent folder
+SENT_DELAY: Final = timedelta(seconds=30)  # until a mail that the server has taken is certainly in the Sent folder
 SENT_CURSOR: Final = "sent"
 NO_AUTHSERV_WARNING: Final = say(
     "email.no_authserv_warning",
@@ -58,9 +61,11 @@ UNVERIFIED_WARNING: Final = say(
 class EmailAdapter(Adapter):
     platform = Platform.EMAIL
     capabilities = CAPABILITIES
+    marks_sending = True
 
     def __init__(self, settings: EmailSettings, place: AccountPlace) -> None:
         self.account = place.account
+        self.capabilities = replace(CAPABILITIES, finds_sent=settings.provider_saves_sent())
         self.silence_seconds = max(SILENCE_SECONDS, 3 * settings.poll_seconds)
         self._settings = settings
         self._client = MailClient(settings)
@@ -163,7 +168,7 @@ class EmailAdapter(Adapter):
         head = await self._make_head(message, recipients)
         mail = await self._build(head, message)
         try:
-            refused = await self._client.send_mail(recipients, mail, attempt=message.attempt)
+            refused = await self._client.send_mail(recipients, mail, attempt=message.attempt, mark=message.mark_sending)
         except SendUncertain:
             self._uncertain.set()
             raise
@@ -174,6 +179,28 @@ class EmailAdapter(Adapter):
         if self._settings.should_save_sent():
             self._copies.start(self._save_copy(mail))
         return head.message_id
+
+    async def find_sent(self, message: OutgoingMessage, sent_at: datetime) -> str | None:
+        """Look for a mail in the Sent folder, where the provider itself puts each mail that it takes."""
+        message_id = headers.make_own_id(message.key, message.address, self._settings.address)
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                found = await self._client.find_headers(message_id, is_sent=True)
+        except (PlatformError, TimeoutError) as error:
+            raise SendUncertain.say(
+                "email.sent_not_read",
+                "Palaver stopped or lost the connection while sending this mail, and can't look for it in the Sent"
+                " folder: {reason}",
+                reason=str(error) or type(error).__name__,
+            ) from None
+        if any(headers.find_message_id(parse_header(each)) == message_id for each in found):
+            return message_id
+        if datetime.now(UTC) - sent_at < SENT_DELAY:
+            raise SendUncertain.say(
+                "email.not_in_sent_yet",
+                "Palaver stopped or lost the connection while sending this mail. It is not in the Sent folder yet.",
+            )
+        return None
 
     async def _build(self, head: outbound.MailHead, message: OutgoingMessage) -> bytes:
         if message.file is None:

@@ -35,7 +35,7 @@ from palaver.platforms.email.imap import (
 from palaver.platforms.email.outbound import classify_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from palaver.platforms.email.imap_parsing import MimePart
     from palaver.platforms.email.manifest import EmailSettings, Security
@@ -122,13 +122,13 @@ class MailClient:
         yield decoder.finish()
 
     async def find_headers(self, id_text: str, *, is_sent: bool) -> list[bytes]:
-        """Return the headers of the last mails whose ids contain a text, the last one first.
+        """Return the headers of the last mails whose ids contain a text, the last one first. Raises PlatformError.
 
         They may be mails of any sender: servers look for a part of an id, and senders choose their ids.
         """
         folder = await self._find_sent_folder() if is_sent else self._settings.folder
         if folder is None:
-            return []
+            raise ConnectionLost.say("email.no_sent_folder", "The mailbox has no folder for sent mails.")
         async with self._use_worker(folder) as (worker, _):
             quoted_id = id_text.encode("ascii", "ignore").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
             uids = await worker.search(b'HEADER Message-ID "' + quoted_id + b'"')
@@ -231,14 +231,20 @@ class MailClient:
             with contextlib.suppress(aiosmtplib.SMTPException, OSError):
                 await smtp.quit(timeout=1.0)
 
-    async def send_mail(self, recipients: Sequence[str], mail: bytes, *, attempt: int) -> list[str]:
-        """Send a mail; return the recipients whom the server has refused, if others get it. Raises DeliveryError."""
+    async def send_mail(
+        self, recipients: Sequence[str], mail: bytes, *, attempt: int, mark: Callable[[], Awaitable[None]]
+    ) -> list[str]:
+        """Send a mail; return the recipients whom the server has refused, if others get it. Raises DeliveryError.
+
+        `mark` is called when the server waits for the mail.
+        """
         async with contextlib.AsyncExitStack() as stack:
             try:
                 smtp = await stack.enter_async_context(self._open_smtp())
             except (aiosmtplib.SMTPException, OSError, ValueError, PlatformError) as error:  # nothing was sent
                 raise _make_connect_error(error, self._settings.smtp_host) from None
             refused = await self._name_recipients(smtp, recipients, attempt)
+            await mark()
             await self._send_data(smtp, mail)
             return refused
 

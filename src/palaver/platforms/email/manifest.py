@@ -148,9 +148,11 @@ class EmailSettings(AccountSettings):
 
     def should_save_sent(self) -> bool:
         """Return whether we put a copy of what we send into the Sent folder."""
-        if self.save_sent is not None:
-            return self.save_sent
-        return not self.smtp_host.lower().endswith(_HOSTS_THAT_SAVE_SENT)
+        return not self.provider_saves_sent() if self.save_sent is None else self.save_sent
+
+    def provider_saves_sent(self) -> bool:
+        """Return whether a mail that the SMTP server has taken is certainly in the Sent folder."""
+        return self.smtp_host.lower().endswith(_HOSTS_THAT_SAVE_SENT)
 
 
 MANIFEST = PlatformManifest(

@@ -16,6 +16,7 @@ from palaver.core.source import ChatType, Platform
 from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.platforms.common.failures import RequestError, RequestFailed, make_repeatable
+from palaver.platforms.common.send_mark import mark_before_request
 from palaver.platforms.matrix import outbound
 from palaver.platforms.matrix.client import MatrixClient, RequestRefused, to_delivery_error, to_platform_error
 from palaver.platforms.matrix.inbound import FileReference, Reader, RoomDirectory, read_object, read_text
@@ -24,7 +25,7 @@ from palaver.platforms.matrix.receiver import OWN_TRANSACTION_PREFIX, Receiver
 from palaver.platforms.matrix.sign_in import sign_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
     from palaver.core.errors import DeliveryError, PalaverError
     from palaver.platforms.manifest import AccountPlace
@@ -39,6 +40,7 @@ MAX_REMEMBERED = 1_000  # uploads and reactions
 class MatrixAdapter(Adapter):
     platform = Platform.MATRIX
     capabilities = CAPABILITIES
+    marks_sending = True
 
     def __init__(self, settings: MatrixSettings, place: AccountPlace) -> None:
         self.account = place.account
@@ -171,13 +173,19 @@ class MatrixAdapter(Adapter):
                 location = await self._upload(message.key, message.file, is_encrypted=is_encrypted)
                 content = outbound.build_file_content(message.file, location)
         content |= outbound.build_relation(reply_to=message.reply_to if is_quoting else None, thread_id=thread_id)
-        return await self._send_message(room_id, content, message.key)
+        return await self._send_message(room_id, content, message.key, message.mark_sending)
 
     async def edit(self, message_id: str, message: OutgoingMessage) -> None:
         content = outbound.build_edit(message_id, message, send_as=self._settings.send_as)
         await self._send_message(message.address.chat_id, content, _new_transaction_id())
 
-    async def _send_message(self, room_id: str, content: Mapping[str, Any], transaction_id: str) -> str | None:
+    async def _send_message(
+        self,
+        room_id: str,
+        content: Mapping[str, Any],
+        transaction_id: str,
+        mark: Callable[[], Awaitable[None]] | None = None,
+    ) -> str | None:
         event_type = "m.room.message"
         with _translating(_to_unsent_error):
             if await self._is_encrypted(room_id):
@@ -185,7 +193,8 @@ class MatrixAdapter(Adapter):
                 content = await self._encryption.encrypt(room_id, event_type, content)
                 event_type = "m.room.encrypted"
         async with self._explaining_refusals(room_id):
-            return await self._client.send_event(room_id, event_type, content, transaction_id)
+            with mark_before_request(mark):
+                return await self._client.send_event(room_id, event_type, content, transaction_id)
 
     async def delete(self, address: Address, message_id: str) -> None:
         """Redact a message: its content is removed, for everyone."""

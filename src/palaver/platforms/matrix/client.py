@@ -10,6 +10,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx2
 
@@ -27,6 +28,7 @@ from palaver.core.texts import say
 from palaver.platforms.common.failures import RequestError, RequestFailed
 from palaver.platforms.common.http import NOT_SENT_ERRORS
 from palaver.platforms.common.inbound import parse_json_object
+from palaver.platforms.common.send_mark import trace_httpx_request
 from palaver.platforms.matrix.inbound import FileReference, read_object, read_text
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class MatrixClient:
     @property
     def _http(self) -> httpx2.AsyncClient:
         if self._connections is None:
-            self._connections = httpx2.AsyncClient()
+            self._connections = httpx2.AsyncClient(event_hooks={"request": [trace_httpx_request]})
         return self._connections
 
     async def close(self) -> None:
@@ -198,6 +200,10 @@ class MatrixClient:
         """Send an event and return its id; the same one if this transaction id was used before."""
         path = f"{API}/rooms/{_quote(room_id)}/send/{_quote(event_type)}/{_quote(transaction_id)}"
         return read_text((await self.request("PUT", path, body=content)).get("event_id"))
+
+    async def send_to_devices(self, event_type: str, body: Mapping[str, Any]) -> None:
+        """Send to each device its own content: the `messages` of `body`, by user id and device id."""
+        await self.request("PUT", f"{API}/sendToDevice/{_quote(event_type)}/{uuid4()}", body=body)
 
     async def redact_event(self, room_id: str, event_id: str, transaction_id: str) -> None:
         path = f"{API}/rooms/{_quote(room_id)}/redact/{_quote(event_id)}/{_quote(transaction_id)}"

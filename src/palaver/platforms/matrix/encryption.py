@@ -16,7 +16,6 @@ import logging
 import secrets
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from nio.crypto import Olm
@@ -48,6 +47,7 @@ log = logging.getLogger(__name__)
 logging.getLogger("nio").setLevel(logging.CRITICAL)  # it logs the content of events that are not valid
 
 FILE_NAME = "signing-keys.json"
+MAX_SHARE_ATTEMPTS = 5  # while members come and go, or get other devices
 USAGES = ("master", "self_signing", "user_signing")
 
 
@@ -64,6 +64,7 @@ class RoomEncryption:
         self._machine = Olm(client.user_id, device_id, store)
         self._members: dict[str, list[str]] = {}  # of rooms; forgotten when one changes
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._querying = asyncio.Lock()  # who needs the devices waits for those that another task is asking for
 
     def close(self) -> None:
         self._store.database.close()
@@ -108,23 +109,31 @@ class RoomEncryption:
         if self._machine.wedged_devices:
             await self._claim_keys(self._machine.get_users_for_key_claiming())
         for message in list(self._machine.outgoing_to_device_messages):
-            await self._send_to_devices(message.type, message.as_dict())
+            await self._client.send_to_devices(message.type, message.as_dict())
             self._machine.handle_response(ToDeviceResponse(message))
 
     async def _query_keys(self) -> None:
-        if not self._machine.users_for_key_query:
-            return
-        users = sorted(self._machine.users_for_key_query)
-        answer = await self._client.request(
-            "POST", f"{API}/keys/query", body={"device_keys": {user: [] for user in users}}
-        )
-        response = KeysQueryResponse.from_dict(answer)
-        if not isinstance(response, KeysQueryResponse):
-            raise EncryptionError("The homeserver's list of devices is not valid.")
-        self._machine.handle_response(response)
-        self._machine.users_for_key_query.difference_update(users)  # also those who have no devices
-        if response.changed:
-            self._machine.outbound_group_sessions.clear()
+        async with self._querying:
+            waiting = self._machine.users_for_key_query
+            if not waiting:
+                return
+            users = sorted(waiting)
+            waiting.clear()  # from here on it has those whose devices change while the homeserver answers
+            try:
+                answer = await self._client.request(
+                    "POST", f"{API}/keys/query", body={"device_keys": {user: [] for user in users}}
+                )
+                response = KeysQueryResponse.from_dict(answer)
+                if not isinstance(response, KeysQueryResponse):
+                    raise EncryptionError("The homeserver's list of devices is not valid.")
+            except BaseException:
+                waiting.update(users)
+                raise
+            changed_meanwhile = set(waiting)
+            self._machine.handle_response(response)
+            waiting.update(changed_meanwhile)  # the machine takes out everyone whom it got an answer about
+            if response.changed:
+                self._machine.outbound_group_sessions.clear()
 
     async def _claim_keys(self, devices: Mapping[str, list[str]]) -> None:
         wanted = {user: dict.fromkeys(names, "signed_curve25519") for user, names in devices.items()}
@@ -133,9 +142,6 @@ class RoomEncryption:
         )
         if isinstance(response, KeysClaimResponse):
             self._machine.handle_response(response)
-
-    async def _send_to_devices(self, event_type: str, content: Mapping[str, Any]) -> None:
-        await self._client.request("PUT", f"{API}/sendToDevice/{event_type}/{uuid4()}", body=content)
 
     def decrypt(self, room_id: str, event: JsonObject) -> dict[str, Any] | None:
         """Return an event in clear; None if its key is not there."""
@@ -161,7 +167,7 @@ class RoomEncryption:
         """Return the content of the `m.room.encrypted` event for a room; share its key before. Raises SendRetryable."""
         async with self._locks[room_id]:
             try:
-                await self._share_room_key(room_id)
+                await self._share_room_key(room_id)  # nothing is awaited after it, so its key is the one that is used
                 encrypted: dict[str, Any] = self._machine.group_encrypt(
                     room_id, {"type": event_type, "content": dict(content)}
                 )
@@ -174,23 +180,35 @@ class RoomEncryption:
         return encrypted
 
     async def _share_room_key(self, room_id: str) -> None:
+        for _ in range(MAX_SHARE_ATTEMPTS):
+            if await self._try_sharing_room_key(room_id):
+                return
+        raise EncryptionError("Members or devices keep changing.")
+
+    async def _try_sharing_room_key(self, room_id: str) -> bool:
+        """Make sure that all members have the room's key. False: while it was sent, other tasks have thrown it away."""
         if room_id not in self._members:
             members = read_object((await self._client.fetch_joined_members(room_id)).get("joined"))
             self._members[room_id] = list(members)
         members_now = self._members[room_id]
         self._machine.add_changed_users(set(members_now) - self._machine.tracked_users)
         await self._query_keys()
-        if not self._machine.should_share_group_session(room_id):
-            return
-        if missing := self._machine.get_missing_sessions(members_now):
-            await self._claim_keys(missing)
-        requests = self._machine.share_group_session_parallel(room_id, members_now, ignore_unverified_devices=True)
-        for devices, content in requests:
-            await self._send_to_devices("m.room.encrypted", content)
-            self._machine.handle_response(ShareGroupSessionResponse(room_id, devices))
-        session = self._machine.outbound_group_sessions[room_id]
-        session.shared = True
-        log.debug("matrix_room_key_shared", extra={"room": room_id, "session": session.id})
+        if self._machine.should_share_group_session(room_id):
+            if missing := self._machine.get_missing_sessions(members_now):
+                await self._claim_keys(missing)
+            if self._members.get(room_id) is not members_now:
+                return False
+            requests = self._machine.share_group_session_parallel(room_id, members_now, ignore_unverified_devices=True)
+            for devices, content in requests:
+                session = self._machine.outbound_group_sessions[room_id]
+                await self._client.send_to_devices("m.room.encrypted", content)
+                if self._machine.outbound_group_sessions.get(room_id) is not session:
+                    return False
+                self._machine.handle_response(ShareGroupSessionResponse(room_id, devices))
+            session = self._machine.outbound_group_sessions[room_id]
+            session.shared = True
+            log.debug("matrix_room_key_shared", extra={"room": room_id, "session": session.id})
+        return self._members.get(room_id) is members_now
 
 
 async def encrypt_file(chunks: AsyncIterator[bytes], keys: dict[str, Any]) -> AsyncIterator[bytes]:

@@ -1,12 +1,13 @@
 """Matrix events → updates. Pure: what an event refers to is looked up before, and given as `SeenEvent`.
 
 Always true: our own events, notices and event types that say nothing to the agent become None. An edit counts only if
-its sender wrote the original; homeservers do not check that. Who is mentioned is read from `m.mentions` or a link to
-our account, never from the words.
+its sender wrote the original; homeservers do not check that. Who is mentioned is read from `m.mentions`. Older clients
+do not send it: with them a link to our account counts, and without any such link our name in the text.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import field
@@ -16,6 +17,7 @@ from urllib.parse import unquote
 
 from palaver.core.dataclass import dataclass
 from palaver.core.source import ChatType, Platform, SessionSource
+from palaver.platforms.common.inbound import describe_place
 from palaver.sessions.inbound import (
     AnyUpdate,
     ChatMoved,
@@ -31,10 +33,14 @@ from palaver.sessions.inbound import (
 JsonObject = Mapping[str, Any]
 
 FILE_TYPES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
-IGNORED_MESSAGE_TYPES = frozenset({"m.notice", "m.key.verification.request"})
+VERIFICATION_REQUEST = "m.key.verification.request"
+IGNORED_MESSAGE_TYPES = frozenset({"m.notice", VERIFICATION_REQUEST})
+MAX_VERIFICATION_AGE_SECONDS = 600.0  # then the other side has given it up
 MAX_QUOTED_CHARS = 4_000  # of the message that a person replies to
 
 _MEDIA_URL = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]+)/([A-Za-z0-9_-]+)")
+_GEO_URI = re.compile(r"geo:(-?\d{1,3}(?:\.\d{1,20})?),(-?\d{1,3}(?:\.\d{1,20})?)(?![\d.])")
+_REPLY_FALLBACK = re.compile(r"\A\s*<mx-reply>.*?</mx-reply>", re.DOTALL)
 _PERSON_LINK = re.compile(r"https://matrix\.to/#/(@[^\"'<>\s?]+|%40[^\"'<>\s?]+)", re.IGNORECASE)
 
 
@@ -215,6 +221,31 @@ def read_event(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str,
     return update
 
 
+@dataclass(frozen=True, slots=True)
+class VerificationRequest:
+    """A request to compare emoji or to scan a code, so that another account or device trusts ours."""
+
+    sender: str
+    id: str  # of the transaction between devices, or of the event in a room
+    device_id: str | None = None  # between devices; None: in a room
+
+
+def read_verification_request(event: JsonObject, own_user_id: str, now: float) -> VerificationRequest | None:
+    """Return the request that an event is, in a room or between devices; None for anything else, and for old ones."""
+    content, sender = read_object(event, "content"), read_text(event.get("sender"))
+    event_id, device_id = read_text(event.get("event_id")), read_text(content.get("from_device"))
+    if event.get("type") == "m.room.message":
+        if content.get("msgtype") != VERIFICATION_REQUEST or content.get("to") != own_user_id:
+            return None
+        sent_at, request_id, device_id = event.get("origin_server_ts"), event_id, None
+    elif event.get("type") in {VERIFICATION_REQUEST, "m.key.verification.start"} and event_id is None and device_id:
+        sent_at, request_id = content.get("timestamp", now * 1000), read_text(content.get("transaction_id"))
+    else:
+        return None
+    is_recent = isinstance(sent_at, int | float) and abs(now - sent_at / 1000) < MAX_VERIFICATION_AGE_SECONDS
+    return VerificationRequest(sender, request_id, device_id) if sender and request_id and is_recent else None
+
+
 def build_source(room: Room, user_id: str | None = None, thread_id: str | None = None) -> SessionSource:
     """Return the source of what a member does in a room."""
     chat_type = room.chat_type
@@ -252,15 +283,20 @@ def _strip_reply_fallback(body: str, relation: JsonObject) -> str:
 
 
 def _list_mentioned(content: JsonObject) -> set[str]:
+    """Return the people whom a message mentions in a way that its app marks."""
     if "m.mentions" in content:
         mentioned = read_object(content["m.mentions"]).get("user_ids")
         return {each for each in mentioned if isinstance(each, str)} if isinstance(mentioned, list) else set()
-    links = _PERSON_LINK.finditer(read_text(content.get("formatted_body")) or "")
-    return {unquote(link[1]) for link in links}
+    html = _REPLY_FALLBACK.sub("", read_text(content.get("formatted_body")) or "")
+    return {unquote(link[1]) for link in _PERSON_LINK.finditer(html)}
 
 
-def _is_mentioned(content: JsonObject, own_user_id: str) -> bool:
-    return own_user_id in _list_mentioned(content)
+def _is_mentioned(content: JsonObject, relation: JsonObject, reader: Reader) -> bool:
+    mentioned = _list_mentioned(content)
+    if mentioned or "m.mentions" in content:
+        return reader.own_user_id in mentioned
+    body = _strip_reply_fallback(read_text(content.get("body")) or "", relation)
+    return _build_name_pattern(reader.own_user_id, reader.own_name).search(body) is not None
 
 
 def _mentions_others(content: JsonObject, own_user_id: str) -> bool:
@@ -273,6 +309,16 @@ def _replies_to_others(replied: RepliedMessage | None, sender: str, seen: Mappin
         return False
     original = seen.get(replied.message_id)
     return original is None or original.sender != sender
+
+
+@functools.cache
+def _build_name_pattern(user_id: str, name: str) -> re.Pattern[str]:
+    """Return what finds our name or our user id as whole words, but not the user id of another account."""
+    end = r"(?!\w|[-.]\w)"
+    names = [rf"{re.escape(user_id)}{end}(?!:\d)"]
+    if name.strip():
+        names += [rf"{re.escape(name.strip())}{end}", rf"@{re.escape(name.strip())}{end}(?!:\w)"]
+    return re.compile(rf"(?<![\w@.-])(?:{'|'.join(names)})", re.IGNORECASE)
 
 
 def _strip_mention(text: str, reader: Reader) -> str:
@@ -291,7 +337,7 @@ def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[s
     if message_type in IGNORED_MESSAGE_TYPES or not isinstance(message_type, str):
         return None
     files = _read_files(content, reader) if message_type in FILE_TYPES else ()
-    is_mentioned = _is_mentioned(content, reader.own_user_id)
+    is_mentioned = _is_mentioned(content, relation, reader)
     text = _read_text_of(content, message_type, sender, room)
     text = _strip_mention(text, reader) if is_mentioned else text
     if not text and not files:
@@ -321,9 +367,21 @@ def _read_text_of(content: JsonObject, message_type: str, sender: str, room: Roo
     body = _strip_reply_fallback(read_text(content.get("body")) or "", read_object(content, "m.relates_to"))
     if message_type in FILE_TYPES:  # the body is a caption only beside a file name
         return body if body != (read_text(content.get("filename")) or body) else ""
+    if message_type == "m.location":
+        return _describe_location(content, body)
     if message_type == "m.emote":
         return f"* {room.get_member_name(sender)} {body}"
     return body
+
+
+def _describe_location(content: JsonObject, body: str) -> str:
+    """Return a place as a line of text. Clients write its position into the body too, which then says nothing more."""
+    location = read_object(content.get("m.location") or content.get("org.matrix.msc3488.location"))
+    found = _GEO_URI.match(read_text(location.get("uri") or content.get("geo_uri")) or "")
+    if found is None:
+        return body
+    name = read_text(location.get("description")) or body
+    return f"[{describe_place(found[1], found[2], ' '.join(name.split()) if 'geo:' not in name else '')}]"
 
 
 def _read_files(content: JsonObject, reader: Reader) -> tuple[InboundFile, ...]:
@@ -385,7 +443,7 @@ def _read_edit(event: JsonObject, room: Room, reader: Reader, seen: Mapping[str,
     if not isinstance(message_type, str) or message_type in IGNORED_MESSAGE_TYPES:
         return None
     text = _read_text_of(new_content, message_type, sender, room)
-    if _is_mentioned(new_content, reader.own_user_id) or _is_mentioned(content, reader.own_user_id):
+    if any(_is_mentioned(each, _get_relation(event), reader) for each in (new_content, content)):
         text = _strip_mention(text, reader)
     return MessageEdited(source=build_source(room, sender), message_id=original_id, content=text)
 

@@ -39,6 +39,7 @@ from palaver.platforms.matrix.inbound import (
     read_events,
     read_object,
     read_text,
+    read_verification_request,
 )
 from palaver.sessions.inbound import AnyUpdate, ChatMoved, Cursor
 
@@ -57,6 +58,7 @@ MAX_EVENTS_BEFORE_JOIN = 500  # that are searched for our invitation
 PAGE_EVENTS = 100
 MAX_SEEN_EVENTS = 5_000
 MAX_INVITES_PER_HOUR = 60
+MAX_VERIFICATIONS_PER_HOUR = 60  # that are canceled; others end by themselves after ten minutes
 MAX_WAITING_EVENTS = 500
 MAX_RATE_LIMIT_SECONDS = 60.0
 KEY_GRACE_SECONDS = 20.0  # keys often arrive shortly after the message
@@ -79,6 +81,12 @@ CANNOT_READ_MESSAGE = say(
     "matrix.cannot_read_message",
     "I can't read your message yet: I haven't received its encryption key. I'll answer as soon as the key"
     " arrives. If that takes long, send the message again.",
+)
+
+CANNOT_VERIFY = say(
+    "matrix.cannot_verify",
+    "I can't verify devices, because that needs a person who compares emoji or scans a code. You don't need it to"
+    " talk to me: just write your message.",
 )
 
 
@@ -162,6 +170,7 @@ class Receiver:
         self._invite_times: deque[float] = deque(maxlen=MAX_INVITES_PER_HOUR)
         self._waiting: list[WaitingEvent] = []
         self._joins = BackgroundTasks("palaver-matrix-join")
+        self._verification_times: deque[float] = deque(maxlen=MAX_VERIFICATIONS_PER_HOUR)
 
     async def run(self) -> None:
         """Receive until canceled. Raises RequestError when a sync fails."""
@@ -215,6 +224,8 @@ class Receiver:
         updates: list[AnyUpdate] = []
         if self._encryption is not None and self._encryption.receive(batch):
             updates += await self._read_waiting()
+        for event in read_events(batch.get("to_device")):
+            await self._refuse_verification(event, None)
         for room_id, joined in read_object(batch, "rooms", "join").items():
             updates += await self._read_joined(room_id, read_object(joined), position)
         for room_id, left in read_object(batch, "rooms", "leave").items():
@@ -336,6 +347,7 @@ class Receiver:
         if event_id and (description := describe_event(event)) is not None:
             self._seen.remember(event_id, description)
         if event.get("sender") != self._reader.own_user_id:
+            await self._refuse_verification(event, room)
             for reference in find_references(event):
                 await self._look_up(room, reference)
         update = read_event(event, room, self._reader, self._seen)
@@ -369,11 +381,9 @@ class Receiver:
 
     def _start_join(self, room_id: str, invited_by: str | None) -> None:
         """Join a room beside everything else: a room on another server can take minutes."""
-        now = time.monotonic()
-        if len(self._invite_times) == MAX_INVITES_PER_HOUR and now - self._invite_times[0] < 3600:
+        if not _count_in_hour(self._invite_times):
             log.warning("matrix_invite_ignored", extra={"room": room_id, "reason": "too many in one hour"})
             return
-        self._invite_times.append(now)
         self._joins.start(self._join(room_id, (invited_by or "").partition(":")[2] or None))
 
     async def _join(self, room_id: str, via: str | None) -> None:
@@ -381,6 +391,30 @@ class Receiver:
             await self._client.join_room(room_id, via=via)
         except RequestError as error:
             log.warning("matrix_join_failed", extra={"room": room_id, "error": str(error)})
+
+    async def _refuse_verification(self, event: JsonObject, room: Room | None) -> None:
+        """Cancel the verification that an event may ask for, so that the other side stops waiting, and say why."""
+        request = read_verification_request(event, self._reader.own_user_id, time.time())
+        if request is None:
+            return
+        if not _count_in_hour(self._verification_times):
+            log.warning("matrix_verification_ignored", extra={"reason": "too many in one hour"})
+            return
+        event_type, reason = "m.key.verification.cancel", translate(CANNOT_VERIFY, chat_language.name)
+        content: dict[str, Any] = {"code": "m.unknown_method", "reason": reason}
+        if room is not None:
+            content["m.relates_to"] = {"rel_type": "m.reference", "event_id": request.id}
+            await self._send_own_event(room.room_id, event_type, content, request.id)
+        else:
+            messages = {request.sender: {request.device_id: {**content, "transaction_id": request.id}}}
+            try:
+                await self._client.send_to_devices(event_type, {"messages": messages})
+            except RequestError as error:
+                log.warning("matrix_verification_not_canceled", extra={"error": str(error)})
+            chats = (each for each in self._rooms.values() if each.chat_type is ChatType.DM)
+            room = next((each for each in chats if request.sender in each.member_names), None)
+        if room is not None and request.sender != self._reader.own_user_id:
+            await self._tell_once(room, "verification", CANNOT_VERIFY)
 
     async def _decrypt(self, room: Room, event: JsonObject) -> JsonObject | None:
         """Return an event in clear. One without a key waits for it, unless we wrote it ourselves."""
@@ -430,22 +464,40 @@ class Receiver:
 
     async def _tell_encrypted(self, room: Room) -> None:
         """Say once in a room that its messages can't be read."""
-        name = f"told-encrypted:{room.room_id}"
-        if await self._link.load_cursor(name) is None:
+        if await self._tell_once(room, "encrypted", CANNOT_READ_ROOM):
             log.warning("matrix_room_encrypted", extra={"room": room.room_id})
-            if await self._send_notice(room.room_id, CANNOT_READ_ROOM, "encrypted"):
-                await self._link.save_cursor(Cursor("yes", name))
+
+    async def _tell_once(self, room: Room, about: str, text: str) -> bool:
+        """Say something in a room that was never said there; return whether it was said now."""
+        name = f"told-{about}:{room.room_id}"
+        if await self._link.load_cursor(name) is not None or not await self._send_notice(room.room_id, text, about):
+            return False
+        await self._link.save_cursor(Cursor("yes", name))
+        return True
 
     async def _send_notice(self, room_id: str, text: str, about: str) -> bool:
         """Send a text of the adapter itself: what can't be read can't be answered in the usual way."""
-        digest = hashlib.sha256(f"{room_id} {about}".encode()).hexdigest()[:24]
         content = {"msgtype": "m.notice", "body": translate(text, chat_language.name), "m.mentions": {}}
+        return await self._send_own_event(room_id, "m.room.message", content, about)
+
+    async def _send_own_event(self, room_id: str, event_type: str, content: dict[str, Any], about: str) -> bool:
+        digest = hashlib.sha256(f"{room_id} {about}".encode()).hexdigest()[:24]
+        room = self._rooms.get(room_id)
         try:
-            if self._encryption is not None:
-                content = await self._encryption.encrypt(room_id, "m.room.message", content)
-            event_type = "m.room.message" if self._encryption is None else "m.room.encrypted"
+            if self._encryption is not None and room is not None and room.is_encrypted:
+                content = await self._encryption.encrypt(room_id, event_type, content)
+                event_type = "m.room.encrypted"
             await self._client.send_event(room_id, event_type, content, f"{OWN_TRANSACTION_PREFIX}{digest}")
         except (RequestError, DeliveryError) as error:
             log.warning("matrix_notice_not_sent", extra={"room": room_id, "error": str(error)})
             return False
         return True
+
+
+def _count_in_hour(times: deque[float]) -> bool:
+    """Count something; return False if it was done as often as `times` has places within the last hour."""
+    now = time.monotonic()
+    if len(times) == times.maxlen and now - times[0] < 3600:
+        return False
+    times.append(now)
+    return True

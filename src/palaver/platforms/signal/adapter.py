@@ -22,6 +22,7 @@ from palaver.core.tasks import cancel_tasks
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingFile, OutgoingMessage
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.failures import make_repeatable
+from palaver.platforms.common.send_mark import mark_before_request
 from palaver.platforms.signal.client import (
     LINK_AGAIN,
     REGISTER_AGAIN,
@@ -81,6 +82,7 @@ class SignalTiming:
 class SignalAdapter(Adapter):
     platform = Platform.SIGNAL
     capabilities = CAPABILITIES
+    marks_sending = True
     silence_seconds = 300.0
 
     def __init__(self, settings: SignalSettings, place: AccountPlace, *, timing: SignalTiming | None = None) -> None:
@@ -330,12 +332,14 @@ class SignalAdapter(Adapter):
             parameters |= build_quote(parse_message_id(message.reply_to), quoted)
         if message.file is None:
             body = MessageBody.from_json(message.body)
-            result = await self._deliver("send", parameters | body.build_parameters(), key=message.key)
+            with mark_before_request(message.mark_sending):
+                result = await self._deliver("send", parameters | body.build_parameters(), key=message.key)
             text = body.text
         else:
             async with self._store_file(message.file) as path:
                 parameters["attachments"] = [str(path)]
-                result = await self._deliver("send", parameters, key=message.key, seconds=UPLOAD_SECONDS)
+                with mark_before_request(message.mark_sending):
+                    result = await self._deliver("send", parameters, key=message.key, seconds=UPLOAD_SECONDS)
             text = message.file.name
         receiver = self._get_receiver()
         message_id = MessageRef(receiver.own_aci, int(result["timestamp"])).id

@@ -32,6 +32,7 @@ from palaver.core.errors import (
     TargetUnreachable,
 )
 from palaver.core.texts import say
+from palaver.platforms.common.send_mark import call_mark
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -409,6 +410,7 @@ class SignalProcess:
         request_id = f"{key}#{self._count}"
         answer = self._answers[request_id] = asyncio.get_running_loop().create_future()
         try:
+            await call_mark()
             await self._write({"jsonrpc": "2.0", "id": request_id, "method": method, "params": parameters}, seconds)
             await asyncio.wait({answer}, timeout=seconds)
         finally:

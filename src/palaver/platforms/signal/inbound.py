@@ -86,7 +86,7 @@ def build_target(address: Address) -> dict[str, Any]:
 
 class _Sender(NamedTuple):
     id: str
-    name: str | None
+    name: str  # never empty
     is_owner: bool  # of our account, on another device
 
 
@@ -138,7 +138,9 @@ class EventParser:
         is_owner = own.aci in {person, envelope.get("sourceUuid")} or (own.number is not None and person == own.number)
         if is_owner and envelope.get("sourceDevice") == own.device_id:
             return None  # what this device has sent
-        sender = _Sender(own.aci if is_owner else person, envelope.get("sourceName") or None, is_owner)
+        sender_id = own.aci if is_owner else person
+        name = read_profile_name(envelope.get("sourceName"))
+        sender = _Sender(sender_id, name or self._name_person(sender_id, envelope.get("sourceNumber")), is_owner)
         if is_owner and (sync := envelope.get("syncMessage")):
             sent = sync.get("sentMessage")
             return (sender, sent) if sent else None
@@ -147,9 +149,12 @@ class EventParser:
             content = {"editMessage": edit, "groupInfo": edit["dataMessage"].get("groupInfo")}
         return (sender, content) if content else None
 
+    def _name_person(self, person: str, number: str | None) -> str:
+        """Return the name of a person; without one, as new profiles often are, the number or the start of the id."""
+        return self.find_name(person) or number or person.partition("-")[0] or "unknown"
+
     def _find_source(self, sender: _Sender, content: JSON) -> SessionSource | None:
         """Return where a message was written; None if it is not for the agent."""
-        name = sender.name or self.find_name(sender.id)
         inner = (content.get("editMessage") or {}).get("dataMessage") or content
         group = inner.get("groupInfo") or content.get("groupInfo")
         is_note_to_self = not group and sender.is_owner and self._is_to_owner(content)
@@ -158,10 +163,10 @@ class EventParser:
         return SessionSource(
             Platform.SIGNAL,
             group["groupId"] if group else sender.id,
-            chat_name=(group.get("groupName") or None) if group else name,
+            chat_name=(group.get("groupName") or None) if group else sender.name,
             chat_type=ChatType.GROUP if group else ChatType.DM,
             user_id=sender.id,
-            user_name=name,
+            user_name=sender.name,
         )
 
     def _is_to_owner(self, content: JSON) -> bool:
@@ -225,7 +230,7 @@ class EventParser:
             before = units[position:start]
             has_text = has_text or bool(before.decode("utf-16-le", "replace").strip())
             is_shown = has_text or person != self.own.aci
-            name = f"@{self.find_name(person) or mention.get('number') or person}" if is_shown else ""
+            name = f"@{self._name_person(person, mention.get('number'))}" if is_shown else ""
             has_text = is_shown
             pieces += before, name.encode("utf-16-le", "surrogatepass")
             position = end
@@ -241,7 +246,8 @@ class EventParser:
         files = [each.get("filename") or each.get("contentType") or "file" for each in quote.get("attachments") or ()]
         text = quote.get("text") or (list_items("Files", files, MAX_LISTED_ITEMS) if files else "")
         ref = self.find_original(MessageRef(self.own.aci if is_own else author, int(quote["id"])))
-        return RepliedMessage(message_id=ref.id, author=self.find_name(author), text=text, is_own=is_own)
+        name = None if is_own else self._name_person(author, quote.get("authorNumber"))
+        return RepliedMessage(message_id=ref.id, author=name, text=text, is_own=is_own)
 
     def _is_addressed(
         self, content: JSON, sender: _Sender, source: SessionSource, replied: RepliedMessage | None
@@ -257,8 +263,14 @@ class EventParser:
 def read_sender_name(event: JSON) -> tuple[str, str] | None:
     """Return the id and the name of the person who has sent an event, if both are known."""
     envelope = event.get("envelope") or {}
-    person, name = envelope.get("sourceUuid"), envelope.get("sourceName")
-    return (str(person), str(name)) if person and name else None
+    person, name = envelope.get("sourceUuid"), read_profile_name(envelope.get("sourceName"))
+    return (str(person), name) if person and name else None
+
+
+def read_profile_name(text: object) -> str | None:
+    """Return a profile name as one line; None if there is nothing to see in it."""
+    name = " ".join(str(text or "").split())
+    return name if any(character.isprintable() for character in name.replace(" ", "")) else None
 
 
 def _find_deleted(content: JSON, sender: _Sender) -> MessageRef | None:

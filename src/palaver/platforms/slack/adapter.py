@@ -86,6 +86,7 @@ class SlackTiming:
 class SlackAdapter(Adapter):
     platform = Platform.SLACK
     capabilities = CAPABILITIES
+    marks_sending = True
     silence_seconds = 60.0  # six pings
 
     def __init__(
@@ -343,7 +344,7 @@ class SlackAdapter(Adapter):
     async def _send_file(self, message: OutgoingMessage, file: OutgoingFile) -> str | None:
         file_id = await self._client.upload_file(file)
         try:
-            return await self._client.share_file(message.address, file_id, file.name)
+            return await self._client.share_file(message, file_id, file.name)
         except (SendUncertain, asyncio.CancelledError):
             self._confirmations.add(UnconfirmedMessage(key=message.key, address=message.address, file_id=file_id))
             raise

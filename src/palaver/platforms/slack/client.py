@@ -19,6 +19,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from palaver.core.errors import ConnectionLost, InvalidInput, SendRetryable
 from palaver.platforms.common.failures import RequestError
 from palaver.platforms.common.http import FileFetcher
+from palaver.platforms.common.send_mark import make_aiohttp_request_class, mark_before_request
 from palaver.platforms.slack.failures import (
     APP_ACCESS_REFUSED,
     APP_SCOPE_MISSING,
@@ -66,7 +67,7 @@ class SlackClient:
         if self._session is not None:
             return
         timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
-        self._session = aiohttp.ClientSession(timeout=timeout)
+        self._session = aiohttp.ClientSession(timeout=timeout, request_class=make_aiohttp_request_class())
         self._web = AsyncWebClient(
             self._settings.bot_token.get_secret_value(),
             base_url=f"{self._settings.api_url}/",
@@ -160,14 +161,15 @@ class SlackClient:
 
     async def post_message(self, message: OutgoingMessage) -> str:
         address = message.address
-        response = await self._deliver(
-            "chat_postMessage",
-            channel=address.chat_id,
-            thread_ts=address.thread_id,
-            **_build_content(message),
-            unfurl_links=False,
-            unfurl_media=False,
-        )
+        with mark_before_request(message.mark_sending):
+            response = await self._deliver(
+                "chat_postMessage",
+                channel=address.chat_id,
+                thread_ts=address.thread_id,
+                **_build_content(message),
+                unfurl_links=False,
+                unfurl_media=False,
+            )
         return str(response["ts"])
 
     async def update_message(self, message_id: str, message: OutgoingMessage) -> None:
@@ -226,14 +228,16 @@ class SlackClient:
             ) from error
         return str(ticket["file_id"])
 
-    async def share_file(self, address: Address, file_id: str, title: str) -> str | None:
+    async def share_file(self, message: OutgoingMessage, file_id: str, title: str) -> str | None:
         """Send a file that was uploaded; return the ts of its message if Slack tells it at once."""
+        address = message.address
         place = {"channel_id": address.chat_id} | ({"thread_ts": address.thread_id} if address.thread_id else {})
-        response = await self._deliver(
-            "api_call",
-            api_method="files.completeUploadExternal",
-            params={"files": json.dumps([{"id": file_id, "title": title}]), **place},
-        )
+        with mark_before_request(message.mark_sending):
+            response = await self._deliver(
+                "api_call",
+                api_method="files.completeUploadExternal",
+                params={"files": json.dumps([{"id": file_id, "title": title}]), **place},
+            )
         [shared, *_] = response.get("files") or [{}]
         return find_share(shared, address.chat_id)
 

@@ -86,6 +86,7 @@ _REACTIONS: Final = frozenset(emoji.value for emoji in ReactionEmoji)
 class TelegramAdapter(Adapter):
     platform = Platform.TELEGRAM
     capabilities = CAPABILITIES
+    marks_sending = True
 
     def __init__(
         self,
@@ -254,6 +255,7 @@ class TelegramAdapter(Adapter):
         sent = await self._client.deliver(
             message.address,
             call,
+            mark=message.mark_sending,
             message_thread_id=_read_thread(message.address),
             reply_parameters=reply,
             **fields,

@@ -17,6 +17,7 @@ from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
 from palaver.core.errors import AccountRefused, ConnectionLost, LimitReached, SendRetryable
+from palaver.platforms.common.send_mark import mark_before_request, trace_httpx_request
 from palaver.platforms.telegram.failures import (
     REMOVED,
     ApiRefusal,
@@ -56,7 +57,7 @@ class _BotRequest(HTTPXRequest):
             write_timeout=ANSWER_TIMEOUT_SECONDS,
             pool_timeout=CONNECT_TIMEOUT_SECONDS,
             media_write_timeout=UPLOAD_TIMEOUT_SECONDS,
-            httpx_kwargs={"verify": _load_certificates()},
+            httpx_kwargs={"verify": _load_certificates(), "event_hooks": {"request": [trace_httpx_request]}},
         )
         self._bot_token = token
 
@@ -164,14 +165,21 @@ class TelegramClient:
             raise make_platform_error(read_failure(error, self._token)) from error
 
     async def deliver(
-        self, address: Address, call: Callable[..., Awaitable[T]], *, is_repeatable: bool = False, **fields: Any
+        self,
+        address: Address,
+        call: Callable[..., Awaitable[T]],
+        *,
+        mark: Callable[[], Awaitable[None]] | None = None,
+        is_repeatable: bool = False,
+        **fields: Any,
     ) -> T:
-        """Make a request about a chat; raises a DeliveryError."""
+        """Make a request about a chat, and call `mark` before it is written; raises a DeliveryError."""
         if not self._is_open:
             raise SendRetryable("The connection to Telegram is closed.")
         chat_id = address.chat_id if address.chat_id.startswith("@") else int(address.chat_id)
         try:
-            return await call(chat_id=chat_id, **fields)
+            with mark_before_request(mark):
+                return await call(chat_id=chat_id, **fields)
         except TelegramError as error:
             if isinstance(error, ApiRefusal):
                 error.is_for_account = self._is_account_flooded(address, error)

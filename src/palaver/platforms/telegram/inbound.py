@@ -285,6 +285,8 @@ def _is_topic_start(message: JSON, replied: JSON) -> bool:
 def _is_addressed(message: JSON, bot: BotIdentity, source: SessionSource, replied: RepliedMessage | None) -> bool:
     if source.chat_type is ChatType.DM:
         return True
+    if message.get("is_automatic_forward"):
+        return False  # a post of a channel in the group for its comments: it is answered in the channel
     units = (message.get("text") or message.get("caption") or "").encode("utf-16-le", "surrogatepass")
     is_mentioned = False
     for entity, start, _, label in _read_entities(message, units):

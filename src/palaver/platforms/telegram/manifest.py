@@ -31,7 +31,7 @@ CAPABILITIES: Final = Capabilities(
     has_native_stream=True,
     pace_per_chat=Pace(1.0),
     pace_per_account=Pace(1 / 30, burst=30),
-    edit_pace=Pace(3.0),  # private chats have drafts, and a group allows 20 messages and edits a minute
+    edit_pace=Pace(3.0),  # a group allows 20 messages and edits a minute; private chats have drafts
 )
 
 DEFAULT_API_URL = "https://api.telegram.org"

@@ -23,6 +23,7 @@ from palaver.delivery.model import Capabilities
 from palaver.inbox import MAX_MESSAGE_CHARS
 from palaver.platforms.common.failures import make_unreachable_error, parse_retry_after
 from palaver.platforms.common.http import NOT_SENT_ERRORS, HttpConnections
+from palaver.platforms.common.send_mark import mark_before_request
 from palaver.platforms.webhook.manifest import (
     SignatureRefused,
     WebhookSettings,
@@ -33,12 +34,15 @@ from palaver.platforms.webhook.manifest import (
 from palaver.sessions.inbound import Inbound, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from palaver.platforms.manifest import AccountPlace
 
 DEFAULT_RETRY_SECONDS = 30.0  # after a status of 429 or 503 without `Retry-After`
 REQUEST_SECONDS = 30.0
 MAX_BODY_BYTES = 1024 * 1024
 REPORT_SECONDS = 30.0
+JSON_TYPE = "application/json"
 
 
 class WebhookPayload(BaseModel):
@@ -77,6 +81,7 @@ class WebhookAdapter(Adapter):
     """One webhook with its own secret, and with its own conversations."""
 
     platform = Platform.WEBHOOK
+    marks_sending = True
     max_webhook_bytes = MAX_BODY_BYTES
 
     def __init__(self, settings: WebhookSettings, place: AccountPlace) -> None:
@@ -101,18 +106,19 @@ class WebhookAdapter(Adapter):
 
     async def handle_webhook(self, link: AccountLink, request: WebhookRequest) -> WebhookResponse:
         if request.method != "POST":
-            return _answer(405, error="Use POST.")
+            return _refuse(405, "method_not_allowed", "Use POST.")
         if len(request.body) > MAX_BODY_BYTES:
-            return _answer(413, error=f"A request has at most {MAX_BODY_BYTES} bytes.")
+            return _refuse(413, "too_large", f"A request has at most {MAX_BODY_BYTES} bytes.", limit=MAX_BODY_BYTES)
         try:
             message_id = verify_request(self._get_key(), request.headers, request.body, time.time())
             payload = await asyncio.to_thread(WebhookPayload.model_validate_json, request.body)
         except SignatureRefused as error:
-            return _answer(401, error=str(error))
+            return _refuse(401, "signature_refused", str(error))
         except ValidationError as errors:
             first = errors.errors(include_url=False, include_input=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"]))
-            return _answer(422, error=f"{where}: {first['msg']}" if where else first["msg"])
+            message = f"{where}: {first['msg']}" if where else first["msg"]
+            return _refuse(422, "invalid_request", message, field=where)
         # The caller names a conversation of its own, never another caller's.
         source = SessionSource(
             Platform.WEBHOOK,
@@ -124,12 +130,12 @@ class WebhookAdapter(Adapter):
             account=self.account,
         )
         receipt = await link.accept(Inbound(source=source, content=payload.text, message_id=message_id))
-        retry_after, status = None, 202
         if receipt.outcome is Outcome.REJECTED:
-            retry_after = (receipt.facts or {}).get("retry_after")  # of a refusal that ends by itself
-            status = 403 if retry_after is None else 429
+            facts = {"conversation": payload.conversation, **(receipt.facts or {})}
+            code, message = str(facts.pop("error", "rejected")), receipt.reply or "The message was not accepted."
+            return _refuse(403 if facts.get("retry_after") is None else 429, code, message, **facts)
         fields = {"outcome": receipt.outcome.value, "conversation": payload.conversation, "reply": receipt.reply}
-        return _answer(status, retry_after=retry_after, **fields)
+        return WebhookResponse(status=202, body=_encode(fields), media_type=JSON_TYPE)
 
     async def send(self, message: OutgoingMessage) -> str | None:
         """Send a message to the address in the settings; without one, people read it in the conversation."""
@@ -142,9 +148,10 @@ class WebhookAdapter(Adapter):
             "text": message.body,
             "reply_to": message.reply_to,
         }
-        body = json.dumps(fields, ensure_ascii=False).encode()
+        body = _encode(fields)
         headers = sign_request(self._get_key(), message.key, time.time(), body)
-        status, retry_after = await self._post(self._settings.url, body, headers)
+        with mark_before_request(message.mark_sending):
+            status, retry_after = await self._post(self._settings.url, body, headers)
         if (error := find_error(status, retry_after, self._settings.host)) is not None:
             raise error
         return message.key
@@ -155,7 +162,7 @@ class WebhookAdapter(Adapter):
         The address comes from the settings, never from a message. The body of the answer is not read.
         Raises SendRetryable and SendUncertain.
         """
-        headers = {**headers, "content-type": "application/json", "user-agent": "palaver"}
+        headers = {**headers, "content-type": JSON_TYPE, "user-agent": "palaver"}
         try:
             http = await self._connections.open()
             async with asyncio.timeout(REQUEST_SECONDS):
@@ -179,10 +186,15 @@ class WebhookAdapter(Adapter):
         return read_key(self._settings.secret.get_secret_value())
 
 
-def _answer(status: int, *, retry_after: int | None = None, **fields: Any) -> WebhookResponse:
+def _refuse(status: int, code: str, message: str, **facts: Any) -> WebhookResponse:
+    """Refuse a request in the form of every error of the server."""
     return WebhookResponse(
         status=status,
-        body=json.dumps(fields, ensure_ascii=False).encode(),
-        media_type="application/json",
-        retry_after=retry_after,
+        body=_encode({"error": {"code": code, "message": message, "facts": facts}}),
+        media_type=JSON_TYPE,
+        retry_after=facts.get("retry_after"),  # of a refusal that ends by itself
     )
+
+
+def _encode(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, ensure_ascii=False, default=str).encode()

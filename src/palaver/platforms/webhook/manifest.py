@@ -77,11 +77,14 @@ def verify_request(key: bytes, headers: Mapping[str, str], body: bytes, now: flo
     if message_id and not _MESSAGE_ID.fullmatch(message_id):
         raise SignatureRefused(f"{ID_HEADER} has up to 128 visible characters.")
     if not _TIMESTAMP.fullmatch(timestamp):
-        raise SignatureRefused(f"{TIMESTAMP_HEADER} is missing, or not a number of seconds.")
+        raise SignatureRefused(f"{TIMESTAMP_HEADER} is missing, or not a number of seconds. Send the time since 1970.")
     expected = compute_signature(key, message_id, timestamp, body)
     given = headers.get(SIGNATURE_HEADER, "").split(" ")[:MAX_SIGNATURES]
     if not any(hmac.compare_digest(expected.encode(), each.encode()) for each in given):
-        raise SignatureRefused(f"{SIGNATURE_HEADER} is missing, or does not belong to this body, id and timestamp.")
+        raise SignatureRefused(
+            f"{SIGNATURE_HEADER} is missing, or does not belong to this body, id and timestamp. Sign exactly what you"
+            " send, with the secret of this webhook."
+        )
     if abs(now - int(timestamp)) > MAX_CLOCK_DIFFERENCE_SECONDS:
         raise SignatureRefused(
             f"{TIMESTAMP_HEADER} is more than {MAX_CLOCK_DIFFERENCE_SECONDS // 60} minutes away. Check both clocks."

@@ -22,6 +22,7 @@ from palaver.core.texts import say
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage, WebhookRequest, WebhookResponse
 from palaver.gateway.intake import WebhookIntake
 from palaver.platforms.common.inbound import parse_json_object
+from palaver.platforms.common.send_mark import mark_before_request
 from palaver.platforms.common.whatsapp_markdown import format_whatsapp_text, render_whatsapp_messages
 from palaver.platforms.whatsapp import outbound
 from palaver.platforms.whatsapp.client import GraphClient, GraphRefusal, make_late_error
@@ -63,6 +64,7 @@ NOT_SUBSCRIBED: Final = say(
 class WhatsAppAdapter(Adapter):
     platform = Platform.WHATSAPP
     capabilities = CAPABILITIES
+    marks_sending = True
     silence_seconds = 3 * CHECK_SECONDS
     max_webhook_bytes = MAX_WEBHOOK_BYTES
 
@@ -256,10 +258,12 @@ class WhatsAppAdapter(Adapter):
         outbound.build_address(message.address.chat_id)  # raises before a file is uploaded in vain
         try:
             if message.file is None:
-                return await self._client.send(outbound.build_text(message))
+                with mark_before_request(message.mark_sending):
+                    return await self._client.send(outbound.build_text(message))
             kind, media_type = outbound.choose_media(message.file)
             media_id = await self._client.upload(message.file, media_type)
-            return await self._client.send(outbound.build_media(message, kind, media_id))
+            with mark_before_request(message.mark_sending):
+                return await self._client.send(outbound.build_media(message, kind, media_id))
         except DeliveryError as error:
             if getattr(error, "whole_account", False):
                 self._check_now.set()

@@ -141,4 +141,5 @@ MANIFEST = PlatformManifest(
         "api_version": FieldHelp("The version of the Graph API."),
     },
     needs_public_url=True,
+    self_chosen=frozenset({"verify_token"}),
 )

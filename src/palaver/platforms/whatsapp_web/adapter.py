@@ -22,6 +22,7 @@ from palaver.core.texts import read_message, unpack_text
 from palaver.delivery.adapter import AccountInfo, AccountLink, Adapter, OutgoingMessage
 from palaver.gateway.intake import Intake
 from palaver.platforms.common.inbound import UNREADABLE_ERRORS, parse_json_object
+from palaver.platforms.common.send_mark import mark_before_request
 from palaver.platforms.common.whatsapp_markdown import render_whatsapp_messages
 from palaver.platforms.whatsapp_web.inbound import EventContext, is_group, parse_event
 from palaver.platforms.whatsapp_web.linking import (
@@ -69,6 +70,7 @@ class _LinkingEnded(Exception):
 class WhatsAppWebAdapter(Adapter):
     platform = Platform.WHATSAPP_WEB
     capabilities = CAPABILITIES
+    marks_sending = True
     silence_seconds = 200.0  # longer than a code to type is valid
 
     def __init__(self, settings: WhatsAppWebSettings, place: AccountPlace) -> None:
@@ -277,12 +279,14 @@ class WhatsAppWebAdapter(Adapter):
         quoted = self._recent.find_quote(chat, message.reply_to) if message.reply_to else None
         fields: dict[str, Any] = {"key": message.key, "chat": chat, "quoted": quoted}
         if message.file is None:
-            answer = await self._deliver("send_text", SEND_SECONDS, text=message.body, **fields)
+            with mark_before_request(message.mark_sending):
+                answer = await self._deliver("send_text", SEND_SECONDS, text=message.body, **fields)
         else:
             fields |= describe_file(message.file.name, message.file.media_type, message.file.size)
             self._get_connected_child()  # it has made the folder for the file
             async with self._files.lend(message.file) as name:
-                answer = await self._deliver("send_file", FILE_SECONDS, file=name, **fields)
+                with mark_before_request(message.mark_sending):
+                    answer = await self._deliver("send_file", FILE_SECONDS, file=name, **fields)
         self._recent.remember_sent(chat, answer["id"], message.body)
         return str(answer["id"])
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.errors import ConnectionLost, LimitReached, SendRejected
 from palaver.core.texts import unpack_text
+from palaver.platforms.common.send_mark import call_mark
 from palaver.platforms.whatsapp_web.manifest import MAX_FILE_BYTES
 from palaver.platforms.whatsapp_web.protocol import (
     ATTEMPTS_FOLDER,
@@ -124,6 +125,8 @@ class ChildProcess:
         Raises RequestError. If the child has ended, or does not answer, that is one of the kind UNCERTAIN once it was
         asked, and NOT_SENT before.
         """
+        if self.is_running:
+            await call_mark()
         if not self.is_running:
             raise RequestError(ErrorKind.NOT_SENT, self._end_reason or "WhatsApp is not connected.")
         line = encode_line({"id": self._last_request + 1, "do": name, **fields})

@@ -41,4 +41,12 @@ async def handle_webhook(platform: str, request: Request, state: State, account:
         )
         answer = await accounts.handle_webhook(platform, account, webhook_request)
     headers = {} if answer.retry_after is None else {"Retry-After": str(answer.retry_after)}
+    if answer.status >= 400 and not answer.body:  # a refusal has the form of every error, whoever refuses
+        raise HTTPException(answer.status, headers=headers)
     return Response(answer.body, answer.status, headers, media_type=answer.media_type)
+
+
+@router.api_route("/hooks/{platform}", methods=["PUT", "PATCH", "DELETE"], include_in_schema=False)
+@router.api_route("/hooks/{platform}/{account}", methods=["PUT", "PATCH", "DELETE"], include_in_schema=False)
+def refuse_method() -> None:
+    raise HTTPException(405, "Use POST.", {"Allow": "GET, POST"})

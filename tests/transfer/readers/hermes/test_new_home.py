@@ -151,7 +151,7 @@ def test_jobs_come_in_with_schedule_targets_and_runs(home: Any) -> None:
     assert morning.origin.user_id == "111"
     assert (jobs["Disk"].schedule, jobs["Disk"].runs_left) == ("every 2h", 5)
     assert jobs["Disk"].targets == ("telegram", "discord:8000:9001")
-    assert (jobs["Far away"].schedule, jobs["Far away"].targets) == ("2036-02-03T13:00:00Z", ())
+    assert (jobs["Far away"].schedule, jobs["Far away"].targets) == ("2036-02-03T13:00:00Z", ("local",))
     assert set(jobs["All"].targets) == {"telegram", "discord", "whatsapp-web", "matrix"}
     assert jobs["Paused"].targets == ("matrix:!abc:server.org",)
 
@@ -160,7 +160,7 @@ def test_jobs_that_cannot_come_in_say_why(home: Any) -> None:
     problems = {each.where: each.what for each in home.problems}
     assert "at least 5 minutes" in problems["cron/jobs.json, job Every minute"]
     assert "script" in problems["cron/jobs.json, job Script only"]
-    assert problems["cron/jobs.json, job All"] == "The job comes in without skills."
+    assert problems["cron/jobs.json, job All"] == "The job comes in without the skill “news”."
 
 
 def test_no_secret_comes_in(home: Any) -> None:
@@ -187,3 +187,27 @@ def test_a_second_run_names_everything_the_same(
         [repr(each) for each in first.texts(name)] == [repr(each) for each in second.texts(name)]
         for name in first.entries
     )
+
+
+def test_the_target_local_stays_a_file(read_home: Callable[[str], Any]) -> None:
+    home = read_home("settings-0.19.0")
+    jobs = {job.name: job for job in home.all(ImportedJob)}
+    assert jobs["Disk log"].targets == ("local",)
+    assert jobs["No place"].targets == ("telegram",)  # there, a job without an origin goes to a home channel
+    assert (jobs["No place"].is_paused, jobs["Trip"].is_paused) == (True, False)
+
+
+def test_skills_of_a_job_are_named(read_home: Callable[[str], Any]) -> None:
+    problems = {each.where: each.what for each in read_home("settings-0.19.0").problems}
+    assert problems["cron/jobs.json, job Weather"] == (
+        "The job comes in without the skills “weather”, “maps” and its own list of tools."
+    )
+
+
+def test_runs_of_jobs_keep_the_name_of_their_job_and_are_in_its_project(read_home: Callable[[str], Any]) -> None:
+    home = read_home("settings-0.19.0")
+    runs = [home.conversation(name) for name in home.truth["runs"]]
+    assert [(run.auto_title, run.title) for run in runs] == [("Disk log", None), ("Disk log", None), ("Weather", None)]
+    removed = home.conversation(home.truth["run_without_job"])
+    assert (removed.auto_title, removed.title) == (None, None)
+    assert {run.project.name for run in (*runs, removed)} == {"Scheduled"}

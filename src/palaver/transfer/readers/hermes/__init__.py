@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
 from palaver.core.source import Platform
-from palaver.transfer.imported import ImportedItem, ImportReader, InvalidImport
+from palaver.transfer.imported import ImportedItem, ImportedSetting, ImportReader, InvalidImport
 from palaver.transfer.reader_kit.values import is_plain
 from palaver.transfer.readers.hermes.conversations import ConversationReader
 from palaver.transfer.readers.hermes.home import HermesHome, read_accounts
 from palaver.transfer.readers.hermes.jobs import read_jobs, read_memories
+from palaver.transfer.readers.hermes.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,20 @@ class HermesReader:
 
     def count_conversations(self) -> int:
         return len(self._chains)
+
+    def read_settings(self) -> list[ImportedSetting]:
+        """Read the settings of the main folder: here they apply to everyone. Those of a profile are only named."""
+        home, *profiles = self._homes
+        settings = list(read_settings(home))
+        for profile in profiles:
+            differing = [each.name for each in read_settings(profile) if each.key and each not in settings]
+            if differing:
+                meaning = "The settings of this profile differ. Here one rule applies to all; session_reset has one"
+                meaning += " for conversations with a profile: profiles.NAME.session_reset."
+                settings.append(
+                    ImportedSetting(name=f"profile {profile.profile}", shown=", ".join(differing), meaning=meaning)
+                )
+        return settings
 
     def list_chats(self) -> Iterator[SessionSource | ImportedAccount]:
         for home in self._homes:

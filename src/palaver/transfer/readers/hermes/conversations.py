@@ -14,6 +14,7 @@ from palaver.core.errors import InvalidInput, InvalidSource
 from palaver.core.foreign_sqlite import InvalidForeignDatabase
 from palaver.core.source import ChatType, SessionSource
 from palaver.core.text import is_storable
+from palaver.jobs.firing import PROJECT_NAME
 from palaver.sessions.message import Author
 from palaver.sessions.model import EndReason
 from palaver.transfer.imported import (
@@ -22,6 +23,7 @@ from palaver.transfer.imported import (
     ImportedEntry,
     ImportedFile,
     ImportedMessage,
+    ImportedProject,
     ImportProblem,
 )
 from palaver.transfer.reader_kit.export_files import read_path
@@ -44,6 +46,7 @@ from palaver.transfer.readers.hermes.folding import (
     plan_conversation,
     read_planned,
 )
+from palaver.transfer.readers.hermes.jobs import find_run_name
 from palaver.transfer.readers.hermes.records import Record, clean_text, split_sender, sum_usage, to_datetime
 from palaver.transfer.readers.hermes.state_database import Chain, Route, convert_origin, convert_row, parse_stored_json
 from palaver.transfer.readers.hermes.transcripts import (
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     from palaver.transfer.readers.hermes.home import HermesHome
 
 _IMAGE_TYPES: Final = frozenset({"image_url", "input_image", "image"})
+_RUNS_PROJECT: Final = ImportedProject(name=PROJECT_NAME)  # as of runs here
 _TITLE_NUMBER = re.compile(r" #\d{1,6}$")
 _END_REASONS: Final = {
     "idle": EndReason.IDLE,
@@ -134,18 +138,21 @@ class ConversationReader:
         provider = as_text(last.get("billing_provider")) or as_text(page.get("model_provider"))
         profile = as_text(last.get("profile_name")) or as_text(page.get("profile"))
         origin_id = home.make_origin_id(root)
+        title = self._find_title()
+        run_name = find_run_name(home, root, title)
         return ImportedConversation(
             origin_id=origin_id,
             open_entries=lambda: read_entries(plan, rules, created_at),
             created_at=created_at,
             source=source,
-            title=read_title(self._find_title()),
+            title=read_title(title) if run_name is None else None,
+            auto_title=run_name or None,
             ended_at=ended_at if has_ended else None,
             end_reason=end_reason if has_ended else None,
             is_current=is_current,
             pinned=bool(page.get("pinned")),
             archived=bool(page.get("archived") or last.get("archived")),
-            project=home.projects.get(as_text(page.get("project_id"))),
+            project=home.projects.get(as_text(page.get("project_id"))) if run_name is None else _RUNS_PROJECT,
             parent_origin_id=self._find_parent(page),
             model=(route.model if route else "") or model or None,
             provider=(route.provider if route else "") or provider or None,

@@ -52,6 +52,9 @@ _PLATFORM_SETTING = re.compile(
     r"(?P<platform>[A-Z][A-Z0-9_]*?)_(?P<kind>ALLOWED_USERS|HOME_(?:CHANNEL|ROOM|ADDRESS))(?P<part>_NAME|_THREAD_ID)?"
 )
 _PLATFORM_NAMES: Final = {"qq": "qqbot"}
+_RESET_VARIABLES: Final = {"SESSION_IDLE_MINUTES": "idle_minutes", "SESSION_RESET_HOUR": "at_hour"}
+_TRUE_WORDS: Final = frozenset({"true", "1", "yes", "on"})
+_FALSE_WORDS: Final = frozenset({"false", "0", "no", "off"})
 _DATED_ID = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
 
 
@@ -141,6 +144,11 @@ class HermesHome:
             except InvalidSource as error:
                 self.report(f"home channel of {name}", error)
         return channels
+
+    @cached_property
+    def jobs(self) -> list[dict[str, Any]]:
+        data = self.read_json(self.path / "cron" / "jobs.json", "Jobs")
+        return [as_dict(job) for job in (data if isinstance(data, list) else as_list(as_dict(data).get("jobs")))]
 
     def _find_start(self, session_id: str) -> float:
         """Return when a conversation began that the database does not know."""
@@ -326,15 +334,42 @@ class HermesSettings:
     thread_sessions_per_user: bool = False
     homes: dict[str, HomeChat] = field(default_factory=dict)  # by platform
     allowed: list[ImportedAccount] = field(default_factory=list)  # without a platform: on every one
+    config: dict[str, Any] = field(default_factory=dict, repr=False)  # of config.yaml, with its section `gateway`
+    legacy: dict[str, Any] = field(default_factory=dict, repr=False)  # of gateway.json
+    reset_variables: dict[str, str] = field(default_factory=dict)  # fields of the reset policy from the environment
+
+    @property
+    def documents(self) -> tuple[dict[str, Any], ...]:
+        return self.config, self.legacy
+
+    def get(self, key: str) -> Any:
+        """Return what the first file that has this key says."""
+        return next((document[key] for document in self.documents if key in document), None)
 
 
 def _read_settings(home: HermesHome) -> HermesSettings:
     """Read the three files; what the first of them says wins, as in Hermes."""
     settings = HermesSettings()
     _apply_environment(settings, home.read_text(home.path / ".env") or "")
-    for name in ("config.yaml", "gateway.json"):
-        _apply_document(settings, _read_document(home, home.path / name))
+    config = _read_document(home, home.path / "config.yaml")
+    settings.config = {**as_dict(config.get("gateway")), **config}
+    settings.legacy = _read_document(home, home.path / "gateway.json")
+    settings.timezone = settings.timezone or as_text(settings.get("timezone")).strip()
+    settings.group_sessions_per_user = _read_switch(settings.get("group_sessions_per_user"), default=True)
+    settings.thread_sessions_per_user = _read_switch(settings.get("thread_sessions_per_user"), default=False)
+    for document in settings.documents:
+        for platform, section in as_dict(document.get("platforms")).items():
+            if isinstance(platform, str):
+                _apply_platform(settings, platform.lower(), as_dict(section))
     return settings
+
+
+def _read_switch(value: object, *, default: bool) -> bool:
+    """Read a value as Hermes does, which takes words, too."""
+    if isinstance(value, str):
+        word = value.strip().lower()
+        return True if word in _TRUE_WORDS else False if word in _FALSE_WORDS else default
+    return default if value is None else bool(value)
 
 
 def _apply_environment(settings: HermesSettings, text: str) -> None:
@@ -342,6 +377,8 @@ def _apply_environment(settings: HermesSettings, text: str) -> None:
     for name, value in _read_variables(text):
         if name == "HERMES_TIMEZONE":
             settings.timezone = value
+        elif name in _RESET_VARIABLES:
+            settings.reset_variables[_RESET_VARIABLES[name]] = value
         elif match := _PLATFORM_SETTING.fullmatch(name):
             platform = _PLATFORM_NAMES.get(match["platform"].lower(), match["platform"].lower())
             if match["kind"] == "ALLOWED_USERS":
@@ -381,18 +418,6 @@ def _read_document(home: HermesHome, path: Path) -> dict[str, Any]:
         what = f"This is not valid {'JSON' if is_json else 'YAML'}; its settings are left out."
         home.report(f"{home.make_name(path)}, line {line}", what)
         return {}
-
-
-def _apply_document(settings: HermesSettings, document: dict[str, Any]) -> None:
-    merged = {**as_dict(document.get("gateway")), **document}
-    settings.timezone = settings.timezone or as_text(merged.get("timezone")).strip()
-    if isinstance(value := merged.get("group_sessions_per_user"), bool):
-        settings.group_sessions_per_user = value
-    if isinstance(value := merged.get("thread_sessions_per_user"), bool):
-        settings.thread_sessions_per_user = value
-    for platform, section in as_dict(merged.get("platforms")).items():
-        if isinstance(platform, str):
-            _apply_platform(settings, platform.lower(), as_dict(section))
 
 
 def _apply_platform(settings: HermesSettings, platform: str, section: dict[str, Any]) -> None:

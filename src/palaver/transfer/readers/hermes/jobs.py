@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 _SEPARATOR: Final = "\n§\n"
 _FILES: Final = ("MEMORY.md", "USER.md")
 _IGNORED: Final = {
-    "skills": "skills",
     "context_from": "the results of other jobs",
     "enabled_toolsets": "its own list of tools",
     "workdir": "its own working folder",
 }
+_RUN_ID = re.compile(r"cron_(?P<job_id>.+)_\d{8}_\d{6}")
+_RUN_TITLE = re.compile(r"(?P<name>.+) · [A-Z][a-z]{2} \d\d \d\d:\d\d(?: #\d+)?")
 
 
 def read_memories(home: HermesHome) -> Iterator[ImportedMemory]:
@@ -53,19 +55,39 @@ def read_memories(home: HermesHome) -> Iterator[ImportedMemory]:
 
 
 def read_jobs(home: HermesHome) -> Iterator[ImportedJob]:
-    path = home.path / "cron" / "jobs.json"
-    data = home.read_json(path, "Jobs")
-    jobs = data if isinstance(data, list) else as_list(as_dict(data).get("jobs"))
-    for number, job in enumerate(map(as_dict, jobs), start=1):
+    for number, job in enumerate(home.jobs, start=1):
         label = as_text(job.get("name")) or as_id(job.get("id")) or f"number {number}"
-        where = f"{home.make_name(path)}, job {label}"
+        where = f"{home.make_name(home.path / 'cron' / 'jobs.json')}, job {label}"
         try:
             yield _read_job(job, home)
         except InvalidInput as error:
             home.report(where, f"{error} The job is left out.")
             continue
-        if missing := [words for key, words in _IGNORED.items() if job.get(key)]:
+        if missing := [*_list_skills(job), *(words for key, words in _IGNORED.items() if job.get(key))]:
             home.report(where, f"The job comes in without {' and '.join(missing)}.")
+
+
+def _list_skills(job: dict[str, Any]) -> list[str]:
+    names = [name for each in (*as_list(job.get("skills")), job.get("skill")) if (name := as_text(each).strip())]
+    quoted = [f"“{name}”" for name in dict.fromkeys(names)]
+    return [f"the skill{'s' * (len(quoted) > 1)} {', '.join(quoted)}"] if quoted else []
+
+
+def find_run_name(home: HermesHome, session_id: str, title: str) -> str | None:
+    """Return the name of the job of which a session is a run; None if it is none, or a person has named it.
+
+    Versions before 0.18 gave runs no title; later ones give them the name of the job and a time.
+    """
+    run = _RUN_ID.fullmatch(session_id)
+    made = _RUN_TITLE.fullmatch(title)
+    if run is None or (title and made is None and title != f"cron {run['job_id']}"):
+        return None
+    job = next((job for job in home.jobs if as_id(job.get("id")) == run["job_id"]), None)
+    return _read_name(job) if job else made["name"] if made else ""
+
+
+def _read_name(job: dict[str, Any]) -> str:
+    return as_text(job.get("name")).strip() or as_text(job.get("prompt")).strip()[:50]
 
 
 def _read_job(job: dict[str, Any], home: HermesHome) -> ImportedJob:
@@ -77,7 +99,7 @@ def _read_job(job: dict[str, Any], home: HermesHome) -> ImportedJob:
     origin = _read_origin(job.get("origin"), home)
     return ImportedJob(
         origin_id=job_id,
-        name=as_text(job.get("name")).strip() or prompt[:50],
+        name=_read_name(job),
         prompt=prompt,
         schedule=_read_schedule(as_dict(job.get("schedule")), home),
         timezone=home.settings.timezone or None,
@@ -85,6 +107,7 @@ def _read_job(job: dict[str, Any], home: HermesHome) -> ImportedJob:
         runs_left=_read_runs_left(as_dict(job.get("repeat")), as_dict(job.get("schedule"))),
         origin=origin,
         model=as_text(job.get("model")) or None,
+        is_paused=job.get("enabled") is False or job.get("state") == "paused",
     )
 
 
@@ -129,16 +152,18 @@ def _read_runs_left(repeat: dict[str, Any], schedule: dict[str, Any]) -> int | N
 
 
 def _read_targets(value: object, origin: SessionSource | None, home: HermesHome) -> tuple[str, ...]:
+    """Convert where a job delivers to, as Hermes resolves it; `local` saves the answer in a file, there as here."""
     texts = value.split(",") if isinstance(value, str) else [text for text in as_list(value) if isinstance(text, str)]
+    homes = [str(each.source.platform) for each in home.home_channels]
     targets: dict[str, None] = {}
     for text in filter(None, map(str.strip, texts)):
         if text == "all":
-            targets |= dict.fromkeys(str(each.source.platform) for each in home.home_channels)
+            targets |= dict.fromkeys(homes)
         elif text == "origin":
-            targets |= {"origin": None} if origin else {}
+            targets |= dict.fromkeys(["origin"] if origin else homes[:1])
         elif text != "local":
             targets[_convert_target(text, origin, home)] = None
-    return tuple(targets)
+    return tuple(targets) or ("local",)
 
 
 def _convert_target(text: str, origin: SessionSource | None, home: HermesHome) -> str:

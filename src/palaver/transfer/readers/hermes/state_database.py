@@ -67,6 +67,11 @@ class StateDatabase:
     def close(self) -> None:
         self._database.close()
 
+    def read_schema_version(self) -> int:
+        """Return the version of the schema, which says which version of Hermes used the file last; 0: unknown."""
+        row = next(self._database.select("schema_version", ("version",), ""), {})
+        return as_count(row.get("version"))
+
     def list_links(self) -> Iterator[dict[str, Any]]:
         """Read how all sessions belong together; the oldest first."""
         return self._database.select("sessions", _LINK_COLUMNS, "ORDER BY started_at, id")
