@@ -3,61 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import time
 from collections import Counter
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from palaver import SessionStore
-from palaver.core.engines.base import Read
-from support.process import find_free_port, start_palaver
 
+from .killed_server import WORD, KilledServer, count_open_work, fetch_all, list_live_platforms, wait_for
 from .local_platform import ADA, BEN, start_local_platforms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from palaver.core.engines.base import Row
     from support.warm_process import WarmLauncher
 
     from .local_platform import LocalPlatform
 
-TIMEOUT_SECONDS = 120.0
-WORD = re.compile(r"\bword-[a-z-]+-\d+\b")
-ROUNDS = 2  # after three crashes in the same turn it is given up, and the person is told
+ROUNDS = 2
 
 pytestmark = pytest.mark.slow
-
-
-class KilledServer:
-    """A server that is killed and started again on the same folder."""
-
-    def __init__(self, launcher: WarmLauncher, home: Path, platforms: list[LocalPlatform]) -> None:
-        self._launcher = launcher
-        self._home = home
-        self._port = find_free_port()
-        settings = {
-            str(local.platform): {"access": "everyone", "streaming": False, "settings": local.build_settings()}
-            for local in platforms
-        }
-        (home / "config.yaml").write_text(yaml.safe_dump({"platforms": settings}))
-        for local in platforms:
-            local.hook_url = f"http://127.0.0.1:{self._port}/hooks/{local.platform}"
-
-    def start(self) -> None:
-        command = ("serve", "--port", str(self._port), "--no-open")
-        self._process = start_palaver(self._launcher, self._home, *command)
-        # What it prints is read all the time: it would wait otherwise.
-        self._reading = asyncio.create_task(asyncio.to_thread(self._process.communicate, timeout=3 * TIMEOUT_SECONDS))
-
-    async def kill(self) -> None:
-        self._process.kill()
-        await self._reading
 
 
 @pytest.mark.parametrize(
@@ -115,34 +81,13 @@ async def count_answers(local: LocalPlatform) -> Counter[str]:
     return counts
 
 
-async def wait_for(read: Callable[[], object], expected: object) -> None:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while (value := await asyncio.to_thread(read)) != expected:
-        assert time.monotonic() < deadline, f"{value} instead of {expected}"
-        await asyncio.sleep(0.1)
-
-
 # ---- what the server has stored ------------------------------------------------------------------------------
-
-
-def fetch_all(store: SessionStore, sql: str, *params: object) -> list[Row]:
-    return list(store.engine.run(Read(lambda tx: tx.fetch_all(sql, *params))))
-
-
-def list_live_platforms(store: SessionStore) -> set[str]:
-    return {row[0] for row in fetch_all(store, "SELECT platform FROM platform_account WHERE state = 'live'")}
 
 
 def count_stored_words(store: SessionStore) -> Counter[str]:
     """Return how often each word stands in the messages of people."""
     rows = fetch_all(store, "SELECT content FROM event WHERE kind = 'message' AND role = 'user'")
     return Counter(word for (content,) in rows for word in WORD.findall(content))
-
-
-def count_open_work(store: SessionStore) -> int:
-    [(turns,)] = fetch_all(store, "SELECT count(*) FROM turn WHERE state IN ('queued', 'running')")
-    [(unsent,)] = fetch_all(store, "SELECT count(*) FROM delivery WHERE state IN ('pending', 'sending')")
-    return int(turns) + int(unsent)
 
 
 def count_reported(store: SessionStore, local: LocalPlatform) -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from palaver.sessions.events import Compaction
+from palaver.sessions.turn import MAX_TURN_CRASHES
 from palaver.turns.answer_recorder import format_quote
 from palaver.turns.compaction import format_compaction_notice
 from scenarios.gateway_process import (
@@ -460,7 +461,9 @@ class FinalState:
             assert texts[:1] == [format_text_before_action(question)]
             assert _is_prefix(format_text_after_action(question, []), "".join(texts[1:]))
         else:
-            assert (turn.state, turn.crash_count) == ("failed", 2), "a turn fails only at the third crash"
+            assert (turn.state, turn.crash_count) == ("failed", MAX_TURN_CRASHES - 1), (
+                "a turn fails only at its last crash"
+            )
 
     def _check_command_replies(self) -> None:
         commands = [message for message in self.platform.messages if message.is_command]

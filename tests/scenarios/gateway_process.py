@@ -19,6 +19,7 @@ import threading
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -45,7 +46,7 @@ from palaver.memory.queue import LEARNING_REQUEST
 from palaver.people import account_table as accounts, table as people
 from palaver.people.model import Role
 from palaver.platforms.loopback import LOOPBACK, RECOGNIZES_KEYS, LoopbackAdapter
-from palaver.sessions import turn_leases
+from palaver.sessions import turn, turn_leases
 from palaver.sessions.conversations import build_person_source
 from palaver.sessions.inbound import Inbound, InboundFile, ReplyTo
 from palaver.testing import ScriptedAgent
@@ -336,6 +337,7 @@ class GatewayRunner:
         worker.DRAFT_SAVE_SECONDS = options.draft_save_seconds
         worker.HEARTBEAT_SECONDS = outbox.RECOVERY_SECONDS = options.recovery_seconds
         worker.LEASE_SECONDS = sender.LEASE_SECONDS = options.lease_seconds
+        turn.TRIAL_UPTIME, worker.TRIAL_POLL_SECONDS = timedelta(milliseconds=20), 0.02
         preview_stream.PREVIEW_DELAY_SECONDS = 0.0
         set_crash_hook(self._pass_crash_point)
         if options.pauses_in_claim is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from palaver.sessions.turn import MAX_TURN_CRASHES
-from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work
+from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher, finish_all_work, wait_for_rows
 from scenarios.gateway_process import CALLS_FILE, MEMBERS
 from scenarios.store_harness import fetch_rows
 
@@ -57,12 +57,30 @@ def test_a_message_that_kills_the_process_is_parked_and_takes_no_other_with_it(
     state, error = turns.pop("poison")
     assert (state, error) == (
         "failed",
-        f"Palaver crashed {MAX_TURN_CRASHES} times while answering this message, so it will not try again.",
+        f"Palaver crashed {MAX_TURN_CRASHES} times while answering this message, so it stopped trying. Send /retry to"
+        " try it again.",
     )
     assert set(turns.values()) == {("done", None)}
     assert len(turns) == len(MEMBERS) - 1
     calls = (tmp_path / CALLS_FILE).read_text()
     assert calls.count('"poison"') == MAX_TURN_CRASHES == kills
+
+
+def test_six_kills_while_the_same_message_is_answered_do_not_park_it(
+    launcher: GatewayLauncher, store_url: str, tmp_path: Path
+) -> None:
+    platform = FakePlatform(store_url, tmp_path)
+    platform.add_messages("plain ada")
+    for _ in range(6):
+        gateway = launcher.launch(platform.build_options(holds_answers=True))
+        platform.send_messages(gateway)
+        platform.wait_for_acknowledgements(gateway)
+        called = "id IN (SELECT turn_id FROM model_call c WHERE c.owner = lease_owner AND c.attempt = turn.attempt)"
+        wait_for_rows(store_url, f"{gateway.query_claims('turn')} AND {called}")
+        gateway.kill()
+    finish_all_work(launcher, platform).check()
+    assert {state for _, state, _ in list_turns(platform)} == {"done"}
+    assert fetch_rows(store_url, "SELECT MAX(crash_count) FROM turn") == [(6,)]
 
 
 @pytest.mark.parametrize("count", [1, len(MEMBERS)])

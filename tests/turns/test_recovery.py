@@ -18,7 +18,13 @@ from palaver.core.errors import LeaseLost
 from palaver.money import meter
 from palaver.sessions import turn_leases
 from palaver.sessions.draft import Piece, PieceKind
-from palaver.sessions.turn import MAX_REQUEUE_DELAY, MAX_SHARED_CRASHES, MAX_TURN_CRASHES, TurnState
+from palaver.sessions.turn import (
+    MAX_REQUEUE_DELAY,
+    MAX_SHARED_CRASHES,
+    MAX_TURN_CRASHES,
+    TurnState,
+    compute_trial_uptime,
+)
 from palaver.testing import ScriptedAgent
 from support.gateway import ask, get_turn, load_texts, send_message, wait_for_turn
 
@@ -48,7 +54,9 @@ class DeadWorker:
             self.store.engine.run(Write(partial(turn_leases.mark_begun, lease=lease)))
         return leases
 
-    def claim(self, lease_seconds: float = -1, *, is_idle: bool = True) -> list[TurnLease]:
+    def claim(
+        self, lease_seconds: float = -1, *, is_idle: bool = True, uptime: timedelta = timedelta.max
+    ) -> list[TurnLease]:
         now = to_micros(self.store.clock.now() + MAX_REQUEUE_DELAY)
         claim_request = turn_leases.ClaimRequest(
             owner="other-host/1/1/dead",
@@ -57,6 +65,7 @@ class DeadWorker:
             max_running=9,
             max_running_per_person=9,
             is_idle=is_idle,
+            uptime=uptime,
         )
         return self.store.engine.run(Write(lambda tx: turn_leases.claim_turns(tx, claim_request, now)))
 
@@ -114,6 +123,32 @@ async def test_a_turn_that_keeps_crashing_its_worker_fails_in_the_end(
     assert turn.state is TurnState.FAILED
     assert f"{MAX_TURN_CRASHES} times" in (turn.error or "")
     assert gateway.store.load_events(turn.session_id)[-1].facts["reason"] == turn.error
+
+
+async def test_a_process_that_dies_young_is_not_blamed_on_a_turn_that_ran_alone(
+    start_gateway: StartGateway, dm: MakeSource
+) -> None:
+    gateway, lease = await claim_by_dead_worker(start_gateway, dm)
+    worker = DeadWorker(gateway.store)
+    for _ in range(MAX_SHARED_CRASHES + 1):
+        assert await gateway.turn_worker.recover_orphans() == 1
+        worker.begin()
+    assert await gateway.turn_worker.recover_orphans() == 1
+    uptime = compute_trial_uptime(MAX_SHARED_CRASHES + 1)
+    young = uptime - timedelta(microseconds=1)
+    behind = await send_message(gateway, dm(), "and now?")
+    other = await send_message(gateway, dm("bob"), "hello")
+    assert [each.turn_id for each in worker.claim(uptime=young, lease_seconds=60)] == [other]  # others do not wait
+    assert [each.turn_id for each in worker.claim(uptime=young)] == []
+    assert [each.turn_id for each in worker.claim(uptime=uptime, is_idle=False)] == []
+    [again] = worker.claim(uptime=uptime)
+    assert (again.turn_id, again.runs_alone) == (lease.turn_id, True)
+    assert again.turn_id != behind
+
+
+def test_a_turn_is_tried_alone_at_ever_greater_ages_of_the_process() -> None:
+    seconds = [compute_trial_uptime(count).total_seconds() for count in range(MAX_TURN_CRASHES)]
+    assert seconds == [0, 0, 0, 1, 2, 4, 8]
 
 
 async def test_a_turn_whose_workers_die_before_they_call_the_agent_is_not_to_blame(

@@ -191,6 +191,14 @@ async def test_a_cursor_with_the_maximum_of_open_turns_is_accepted(web: WebServe
     assert (await page.read_until(has_answers(session, 2))).lists_event_count == 1
 
 
+def test_a_cursor_names_no_more_open_turns_than_are_accepted() -> None:
+    session = "20260101_000000_00000000"
+    turns = tuple(f"t_{number:016x}" for number in range(1500))
+    cursor = str(sse._Cursor([live_clients.FollowRequest(session, 7, turns)]))
+    [follow] = sse._parse_follows([session], cursor)
+    assert (follow.after, follow.open_turn_ids) == (7, turns[:1001])
+
+
 async def test_an_empty_cursor_asks_to_load_the_lists_again(web: WebServer) -> None:
     page = LivePage(await web.sign_in(), (), last_event_id="")
     await page.read_until(lambda page: page.lists_event_count == 1)

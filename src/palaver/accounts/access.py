@@ -80,6 +80,12 @@ def find_speaker(tx: Transaction, source: SessionSource, rules: TurnRules) -> Sp
     return Speaker(person, can_speak=_can_speak(tx, source, person, rules), language=language)
 
 
+def can_speak(tx: Transaction, source: SessionSource, rules: TurnRules) -> bool:
+    """Return whether the agent may answer a source, also one whose person is not stored yet."""
+    row = people.find_by_source(tx, source)
+    return _can_speak(tx, source, row.person if row else None, rules)
+
+
 def can_guest_be_answered(tx: Transaction, person_id: PersonId, address: str | None, rules: TurnRules) -> bool:
     """Return whether the agent may still answer a guest at this address: they may have lost access since they wrote.
 

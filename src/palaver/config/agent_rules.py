@@ -463,6 +463,7 @@ class TurnRules(TurnsSection):
     allowed_users: Mapping[Platform, frozenset[str]] = field(default_factory=dict)
     unstreamed_platforms: frozenset[Platform] = frozenset()  # where people see an answer only when it is complete
     always_active_platforms: frozenset[Platform] = frozenset()  # where every message in a group is answered
+    strict_mention_platforms: frozenset[Platform] = frozenset()  # where also follow-ups in threads need a mention
     ignoring_platforms: frozenset[Platform] = frozenset()  # where strangers get no reply
     bot_platforms: frozenset[Platform] = frozenset()  # where messages of programs are answered, too
     chats: Mapping[str, ChatChoices] = field(default_factory=dict)  # by target, as `format_chat_target` writes it

@@ -124,7 +124,9 @@ class PlatformSection(Section):
     ] = ()
     streaming: Annotated[bool, v.BOOL, "Show answers there while they are being written."] = True
     group_activation: Annotated[
-        str, v.GROUP_ACTIVATION, "When the agent answers in groups: when it is mentioned, or always."
+        str,
+        v.GROUP_ACTIVATION,
+        "When the agent answers in groups: when it is mentioned or a thread goes on, at each mention, or always.",
     ] = "mention"
     allow_bots: Annotated[bool, v.BOOL, "Answer messages from other bots."] = False
     # The adapter's own, for the account without a name; its manifest defines them.

@@ -123,7 +123,11 @@ _CHOICES: Final = {  # by the last part of the key
     "provider": {"searxng": "SearXNG", "brave": "Brave", "tavily": "Tavily"},
     "strangers": {"pair": "A code to ask for access", "ignore": "No reply"},
     "access": {"known": "People who were let in", "everyone": "Everyone"},
-    "group_activation": {"mention": "When it is mentioned", "always": "Always"},
+    "group_activation": {
+        "mention": "When it is mentioned, and in its threads",
+        "each_mention": "Only when it is mentioned",
+        "always": "Always",
+    },
     "imap_security": {"tls": "TLS", "starttls": "STARTTLS", "none": "None"},
     "smtp_security": {"tls": "TLS", "starttls": "STARTTLS", "none": "None"},
     "send_as": {"notice": "Notice", "text": "Text"},

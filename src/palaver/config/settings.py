@@ -249,6 +249,7 @@ def _build_turn_rules(file: ConfigFile, timezone: str) -> TurnRules:
         open_platforms=list_platforms("access", "everyone"),
         ignoring_platforms=list_platforms("strangers", "ignore"),
         unstreamed_platforms=list_platforms("streaming", False),
+        strict_mention_platforms=list_platforms("group_activation", "each_mention"),
         always_active_platforms=list_platforms("group_activation", "always"),
         bot_platforms=list_platforms("allow_bots", True),
         toolsets=_build_toolset_rules(file),

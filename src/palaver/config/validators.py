@@ -410,7 +410,9 @@ BUSY_POLICY: Final = _choice_rule(
     BusyPolicy, say("allowed.queue_steer_interrupt_reject", "queue, steer, interrupt or reject")
 )
 ACCOUNT_NAME: Final = PROVIDER_NAME
-GROUP_ACTIVATION: Final = _choice_rule(("mention", "always"), say("allowed.mention_always", "mention or always"))
+GROUP_ACTIVATION: Final = _choice_rule(
+    ("mention", "each_mention", "always"), say("allowed.mention_always", "mention, each_mention or always")
+)
 ACCESS: Final = _choice_rule(("known", "everyone"), say("allowed.known_everyone", "known or everyone"))
 STRANGERS: Final = _choice_rule(("pair", "ignore"), say("allowed.pair_ignore", "pair or ignore"))
 TEXT_LANGUAGE: Final = _choice_rule(LANGUAGES, say("allowed.language", "en or de"))

@@ -109,8 +109,8 @@ def find_session_for_post(tx: Transaction, config: GatewayConfig, source: Sessio
         is_message_sent=True,
     )
     open_turns = turns.load_open_on_lane(tx, lanes.resolve_key(tx, arrival))
-    if open_turns.is_busy:
-        busy_since = from_micros(open_turns.turns[0].created_at)
+    if open_turns.oldest is not None:
+        busy_since = from_micros(open_turns.oldest.created_at)
         arrival.busy_since = lambda _session_id: busy_since
     return sessions.get_no(tx, lanes.get_or_create_entry(tx, arrival).session_id)
 

@@ -13,7 +13,9 @@ from palaver.sessions.inbound import AnyUpdate, Cursor, Inbound, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
+    from datetime import datetime
 
+    from palaver.core.clock import Clock
     from palaver.core.errors import SendRejected
     from palaver.core.source import Platform
     from palaver.delivery.accounts_table import Fence
@@ -36,6 +38,7 @@ class ConnectionLink:
         fence: Fence,
         inbox: Inbox,
         outbox: Outbox,
+        clock: Clock,
         *,
         on_connected: Callable[[], None],
         on_linking: Callable[[LinkingPrompt], None],
@@ -50,6 +53,8 @@ class ConnectionLink:
         self._on_linking = on_linking
         self._on_message = on_message
         self._is_open = True
+        self._clock = clock
+        self._receiving_since: datetime | None = None  # what was sent before waited for us
 
     def close(self) -> None:
         self._is_open = False
@@ -57,6 +62,9 @@ class ConnectionLink:
     async def accept(self, update: AnyUpdate, *, cursor: Cursor | None = None) -> Receipt:
         self._check_open()
         update = replace(update, source=replace(update.source, account=self._fence.account))
+        if isinstance(update, Inbound):
+            now = self._clock.now()
+            update = replace(update, received_at=now, receiving_since=self._receiving_since or now)
         receipt = await self._inbox.accept(update, cursor=cursor, fence=self._fence)
         if isinstance(update, Inbound):
             self._on_message()
@@ -79,6 +87,7 @@ class ConnectionLink:
 
     def report_connected(self) -> None:
         if self._is_open:
+            self._receiving_since = self._receiving_since or self._clock.now()
             self._on_connected()
 
     def report_linking(self, prompt: LinkingPrompt) -> None:

@@ -277,6 +277,7 @@ class AccountRunner:
             fence,
             self._inbox,
             self._outbox,
+            self._clock,
             on_connected=self._mark_connected,
             on_linking=self._mark_linking,
             on_message=self._record_message_time,

@@ -37,7 +37,7 @@ from palaver.inbox.receipts import (
 from palaver.inbox.registry import REGISTRY
 from palaver.inbox.updates import Checkpoint, UpdateHandler
 from palaver.people import table as people
-from palaver.sessions import lanes_table as lanes
+from palaver.sessions import lanes_table as lanes, turns_table as turns
 from palaver.sessions.inbound import AnyUpdate, ButtonPressed, Cursor, Inbound, Outcome, Receipt
 from palaver.sessions.indexer import MAX_CATCH_UP_SECONDS, catch_up_index
 from palaver.sessions.message import MAX_MESSAGE_CHARS, describe_too_long
@@ -149,20 +149,20 @@ class Inbox:
 
     async def _accept_message(self, inbound: Inbound, checkpoint: Checkpoint) -> Receipt:
         is_for_agent = group_chats.is_addressed(inbound, self._settings.rules)
+        depends_on_thread = group_chats.depends_on_thread(inbound, self._settings.rules)
         if inbound.is_from_bot and not self._bot_limit.allows_answer(inbound.source):
             is_for_agent = False
+        elif depends_on_thread:
+            is_for_agent = await self._store.engine.arun(Read(lambda tx: self._is_follow_up(tx, inbound)))
         if inbound.cut_quotes is not None:
             inbound = await cut_known_quotes(self._store, inbound, has_context=is_for_agent)
         if not is_for_agent:
-            now = to_micros(self._store.clock.now())
-            return await self._write(
-                lambda tx: group_chats.record_message(tx, self._merge_sender(tx, inbound), self._settings.rules, now),
-                checkpoint,
-            )
+            return await self._write(lambda tx: self._record(tx, inbound), checkpoint)
         if not inbound.files:
             check_content(inbound.content, inbound.attachment_ids)
         call = REGISTRY.parse(get_written_text(inbound))
-        if inbound.may_be_from_bot and not access.is_unlimited(call):
+        can_pause = inbound.may_be_from_bot and not inbound.was_sent_before_connection
+        if can_pause and not access.is_unlimited(call):
             pause = await self._store.engine.arun(Read(lambda tx: self._find_pause(tx, inbound)))
             if pause is not None:
                 return await self._write(lambda tx: self._record_pause(tx, inbound, pause), checkpoint)
@@ -277,6 +277,14 @@ class Inbox:
         source = sender_merge.merge_source(tx, update.source, self._store.config, self._store.clock.now())
         return update if source is update.source else replace(update, source=source)
 
+    def _is_follow_up(self, tx: Transaction, inbound: Inbound) -> bool:
+        source = sender_merge.find_merged_source(tx, inbound.source) or inbound.source
+        return group_chats.is_follow_up(tx, inbound, self._store.build_arrival(source), self._settings.rules)
+
+    def _record(self, tx: Transaction, inbound: Inbound) -> Receipt:
+        inbound = self._merge_sender(tx, inbound)
+        return group_chats.record_message(tx, inbound, self._store.build_arrival(inbound.source), self._settings.rules)
+
     def _handle_write(
         self, tx: Transaction, inbound: Inbound, call: Call, claim: ClaimTurn | None
     ) -> tuple[Receipt, TurnLease | None]:
@@ -291,7 +299,8 @@ class Inbox:
             return duplicate, None
         may_run = False
         text = get_text(inbound)
-        refusal = access.count_message(tx, person, call, rules, now) if speaker.can_speak else None
+        is_counted = speaker.can_speak and not inbound.is_backlog
+        refusal = access.count_message(tx, person, call, rules, now) if is_counted else None
         if not speaker.can_speak:
             is_ignored = inbound.source.platform in rules.ignoring_platforms
             receipt = pairing.receive_stranger(tx, inbound, call, self._store.config, now, is_ignored=is_ignored)
@@ -327,7 +336,7 @@ class Inbox:
         if duplicate is not None:
             return duplicate
         now = self._store.clock.now()
-        refusal = access.check_message_rate(tx, person, self._settings.rules, now)
+        refusal = None if inbound.is_backlog else access.check_message_rate(tx, person, self._settings.rules, now)
         if refusal is not None:
             return self._write_receipt(refusal, inbound, speaker, call)
         try:
@@ -404,6 +413,8 @@ class Inbox:
             return None
         now = self._store.clock.now()
         current = lanes.find_current_session(tx, lanes.resolve_key(tx, self._store.build_arrival(source, now)))
+        if current is not None and turns.load_open(tx, current.no).is_busy:
+            return None  # a program that answers answers comes after them
         return find_pause(tx, source, current, now)
 
     def _record_pause(self, tx: Transaction, inbound: Inbound, pause: Receipt) -> Receipt:
@@ -414,8 +425,10 @@ class Inbox:
 
     def _record_read(self, tx: Transaction, inbound: Inbound, receipt: Receipt) -> Receipt:
         inbound = self._merge_sender(tx, inbound)
-        access.count_read(tx, inbound.source, self._settings.rules, self._store.clock.now())
-        return record_receipt_once(tx, inbound, receipt, to_micros(self._store.clock.now()))
+        now = self._store.clock.now()
+        if not inbound.is_backlog:
+            access.count_read(tx, inbound.source, self._settings.rules, now)
+        return record_receipt_once(tx, inbound, receipt, to_micros(now))
 
 
 async def _refuse_settings(_request: SettingsRequest) -> None:

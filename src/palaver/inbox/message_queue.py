@@ -35,7 +35,7 @@ from palaver.sessions.gateway_config import MACHINE_PLATFORMS
 from palaver.sessions.inbound import Inbound, Outcome, Receipt, ReplyTo, find_delivery_address
 from palaver.sessions.quoted_messages import MAX_CONTEXT_MESSAGES, choose_context
 from palaver.sessions.speech import add_attachments, format_bracketed_name
-from palaver.sessions.turn import ALBUM_ID_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
+from palaver.sessions.turn import ALBUM_ID_KEY, BACKLOG_KEY, QUOTED_SEQS_KEY, BusyPolicy, StopRequest, TurnKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 MAX_MERGED_MESSAGES = 100  # that one turn answers; later ones get a turn of their own
 MAX_MERGE_WINDOWS = 10  # after so many windows the turn starts, even if messages still come in
+RECOVERY_TIME = timedelta(minutes=10)  # after a connection, for which more may wait than otherwise
 BUSY_RETRY_SECONDS = 5  # when to send a message again that was refused because the agent is busy
 ALBUM_WINDOW = timedelta(seconds=1.5)  # the messages of an album follow each other within this time
 _BUSY = say(
@@ -68,20 +69,50 @@ def is_addressed(inbound: Inbound, rules: TurnRules) -> bool:
     return inbound.source.platform in rules.always_active_platforms
 
 
-def record_message(tx: Transaction, inbound: Inbound, rules: TurnRules, now: int) -> Receipt:
+def depends_on_thread(inbound: Inbound, rules: TurnRules) -> bool:
+    """Return whether only its thread can say if a message is for the agent: nothing in the message itself does."""
+    if inbound.source.platform in rules.always_active_platforms | rules.strict_mention_platforms:
+        return False
+    return inbound.may_follow_up and (inbound.is_in_own_thread or not inbound.is_addressed)
+
+
+def is_follow_up(tx: Transaction, inbound: Inbound, arrival: lanes.Arrival, rules: TurnRules) -> bool:
+    """Return whether a message without a mention goes on with a thread that the agent answers in.
+
+    That ends when a person there addresses another one, and begins again when the agent is addressed. It never begins
+    for people without access, and where each person has a conversation of their own, it is theirs alone.
+    """
+    source = arrival.source
+    if group_messages.find_receipt(tx, inbound) is not None:
+        return True  # it was taken as one
+    if inbound.message_id is not None and group_messages.has_message(tx, source, inbound.message_id):
+        return False  # it was recorded for later
+    since = arrival.now_micros - group_messages.MAX_GROUP_MESSAGE_AGE // timedelta(microseconds=1)
+    last_seen = group_messages.find_last_seen_since(tx, lanes.resolve_key(tx, arrival), since)
+    if last_seen is None and inbound.is_in_own_thread:
+        last_seen = 0
+    if last_seen is None or group_messages.has_message_to_others(tx, source, last_seen):
+        return False
+    return access.can_speak(tx, source, rules)
+
+
+def record_message(tx: Transaction, inbound: Inbound, arrival: lanes.Arrival, rules: TurnRules) -> Receipt:
     """Keep a message that is not for the agent, in a chat that is known."""
     if not _is_known_chat(tx, inbound.source, rules):
         return Receipt(outcome=Outcome.IGNORED)
     text = add_lines(get_text(inbound), [f"[file {format_bracketed_name(file.name)}]" for file in inbound.files])
     if not isinstance(text, str) or not text.strip():
         return Receipt(outcome=Outcome.IGNORED)
+    in_thread = inbound.source.thread_id is not None and inbound.addresses_others is not None
     new = group_messages.NewGroupMessage(
         message_id=inbound.message_id,
         sender=find_sender(inbound.source),
         author=inbound.source.user_name or inbound.source.user_id or "",
         text=text,
+        is_to_others=in_thread and bool(inbound.addresses_others) and not inbound.is_from_bot,
     )
-    is_new = group_messages.add(tx, inbound.source, new, now)
+    last_seen = group_messages.get_last_seen(tx, lanes.resolve_key(tx, arrival)) if in_thread else 0
+    is_new = group_messages.add(tx, inbound.source, new, arrival.now_micros, last_seen)
     return Receipt(outcome=Outcome.RECORDED if is_new else Outcome.DUPLICATE)
 
 
@@ -127,13 +158,16 @@ class MessageQueue:
         """
         arrival = self.store.build_arrival(inbound.source, now)
         lane_key = row.session.key if row else lanes.resolve_key(tx, arrival)
-        open_turns = turns.load_open(tx, row.no) if row else turns.load_open_on_lane(tx, lane_key)
-        if open_turns.is_busy:
-            busy_since = from_micros(open_turns.turns[0].created_at)
+        limit = max(turns.MAX_LOADED_TURNS, self.settings.rules.max_queued + 1)
+        open_turns = turns.load_open(tx, row.no, limit) if row else turns.load_open_on_lane(tx, lane_key, limit)
+        if open_turns.oldest is not None:
+            busy_since = from_micros(open_turns.oldest.created_at)
             arrival.busy_since = lambda _session_id: busy_since
+        arrival.said_at = inbound.sent_at if inbound.is_backlog else None
         address = self._find_answer_address(tx, inbound, row)
         busy_policy = self._find_busy_policy(tx, inbound, lane_key, row, open_turns)
-        rejection = self._find_rejection(inbound, open_turns, busy_policy)
+        waits_for_backlog = inbound.is_backlog or _waits_for_backlog(inbound, open_turns, now)
+        rejection = self._find_rejection(inbound, open_turns, busy_policy, waits_for_backlog=waits_for_backlog)
         if rejection is not None:
             current = row or lanes.find_current_session(tx, lane_key)
             return replace(rejection, session_id=current.session.id if current else None, session_key=lane_key), False
@@ -169,7 +203,7 @@ class MessageQueue:
             person_id=person_id,
             address=address,
             reply_to=None if replies_at_origin else inbound.message_id,
-            facts=_build_turn_facts(inbound, recorded.seq),
+            facts=_build_turn_facts(inbound, recorded.seq, is_backlog=waits_for_backlog),
             is_steering=busy_policy is BusyPolicy.STEER and _can_steer(open_turns, person_id, address),
         )
         if row is not None and address is None and not row.session.shared and not request.is_steering:
@@ -181,7 +215,7 @@ class MessageQueue:
             session_key=recorded.session_key,
             turn_id=turn_id,
             seq=recorded.seq,
-            turns_ahead=0 if outcome is Outcome.MERGED else len(open_turns.turns),
+            turns_ahead=0 if outcome is Outcome.MERGED else open_turns.count,
             reply=self._explain_reset(tx, arrival, recorded, session_no),
         )
         return receipt, outcome is Outcome.ACCEPTED and not recorded.was_auto_reset
@@ -219,14 +253,19 @@ class MessageQueue:
         row: SessionRow | None,
         open_turns: turns.OpenTurns,
     ) -> BusyPolicy:
-        """Return the busy policy of the message itself, of its session, or of its platform, in this order."""
-        if inbound.busy_policy is not None or not open_turns.is_busy:
+        """Return the busy policy of the message itself, of its session, or of its platform, in this order.
+
+        In a backlog each message would otherwise end the answer to the one before it.
+        """
+        if inbound.busy_policy is not None or not open_turns.is_busy or inbound.is_backlog:
             return inbound.busy_policy or BusyPolicy.QUEUE
         current = row or lanes.find_current_session(tx, lane_key)
         chosen = session_settings.load(tx, current.no).busy_policy if current else None
         return chosen or self.settings.rules.get_busy_policy(inbound.source)
 
-    def _find_rejection(self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy) -> Receipt | None:
+    def _find_rejection(
+        self, inbound: Inbound, open_turns: turns.OpenTurns, policy: BusyPolicy, *, waits_for_backlog: bool
+    ) -> Receipt | None:
         """Return the receipt of a message that can't be accepted while the agent is busy; None if it can."""
         if not open_turns.is_busy:
             return None
@@ -235,7 +274,7 @@ class MessageQueue:
         if policy is BusyPolicy.REJECT:
             return Receipt(outcome=Outcome.REJECTED, reply=_BUSY, facts=_build_busy_facts("session_busy"))
         limit = self.settings.rules.max_queued
-        if open_turns.queued_count < limit:
+        if waits_for_backlog or open_turns.count_newest_live() < limit:
             return None
         reply = say(
             "queue.full",
@@ -284,13 +323,21 @@ class MessageQueue:
         return explain_automatic_start(tx, self.store.config, session_no, sessions.get_by_no(tx, session_no).session)
 
 
+def _waits_for_backlog(inbound: Inbound, open_turns: turns.OpenTurns, now: datetime) -> bool:
+    """Return whether a restart or an outage is why a message has to wait: what it has left there comes first."""
+    since, oldest = inbound.receiving_since, open_turns.oldest
+    if since is None or oldest is None or now - since > RECOVERY_TIME:
+        return False
+    return oldest.is_backlog or oldest.created_at < to_micros(since)
+
+
 def _build_busy_facts(error: str, **facts: object) -> dict[str, Any]:
     """Return the facts of a refusal that ends when the agent has answered, with the time after which to try again."""
     return {"error": error, **facts, "retry_after": BUSY_RETRY_SECONDS}
 
 
-def _build_turn_facts(inbound: Inbound, seq: int) -> dict[str, Any] | None:
-    facts: dict[str, Any] = {}
+def _build_turn_facts(inbound: Inbound, seq: int, *, is_backlog: bool) -> dict[str, Any] | None:
+    facts: dict[str, Any] = {BACKLOG_KEY: True} if is_backlog else {}
     if inbound.reply_to is ReplyTo.ORIGIN:
         facts[QUOTED_SEQS_KEY] = [seq]
     if inbound.album_id is not None:

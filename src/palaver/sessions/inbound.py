@@ -9,6 +9,7 @@ the chat and who did it.
 from __future__ import annotations
 
 from dataclasses import field
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -16,6 +17,7 @@ from palaver.core.dataclass import dataclass
 from palaver.core.source import (
     PLATFORMS_WITH_SENDER_IDS,
     PLATFORMS_WITHOUT_DELIVERY,
+    ChatType,
     SessionSource,
 )
 from palaver.sessions.delivery import Address
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from palaver.sessions.speech import Transcript
     from palaver.sessions.turn import BusyPolicy
 
+MAX_LIVE_AGE = timedelta(seconds=30)  # a platform that takes longer to hand over a message was not reachable
 SECRET_FACT = "is_secret"  # noqa: S105  (of a receipt whose reply contains a code: it is sent, but not kept with the receipt)
 
 
@@ -92,9 +95,14 @@ class Inbound:
     reported_language: str | None = None  # of the sender's app, as the platform says; None: it does not say
     signed_in: SignedInPerson | None = None  # of a request to the API: who sends it, and with which browser or token
     is_addressed: bool = True  # False: a message in a group to another person, which is only context for later ones
+    addresses_others: bool | None = None  # it mentions or answers another person or program; None: not known
+    is_in_own_thread: bool = False  # it is addressed only by its thread, which is under a message of our account
     replied_message: RepliedMessage | None = None
     is_from_bot: bool = False  # of the platform: a program wrote it
     sent_at: datetime | None = None  # as the platform says
+    is_sent_at_reliable: bool = True  # the platform's own servers say it: no sender can choose it
+    received_at: datetime | None = None  # by our account on the platform; None: it has not come through one
+    receiving_since: datetime | None = None  # since when the account was connected then
     files: Sequence[InboundFile] = ()
     transcripts: Mapping[str, Transcript] = field(default_factory=dict)  # of recordings among the files, by their id
     is_interaction: bool = False  # the adapter can show the reply of the gateway to its sender alone
@@ -108,6 +116,33 @@ class Inbound:
     def answer_address(self) -> Address | None:
         """The address of the gateway's replies; None if they are read elsewhere, such as in the conversation itself."""
         return find_delivery_address(self.source) if self.can_be_answered else None
+
+    @property
+    def may_follow_up(self) -> bool:
+        """Return whether it may go on with a thread that the agent answers in, without a mention of the agent."""
+        in_thread = self.source.thread_id is not None and self.source.chat_type is not ChatType.DM
+        return in_thread and self.addresses_others is False and not self.is_from_bot  # None: threads are unlike these
+
+    @property
+    def is_backlog(self) -> bool:
+        """Return whether the platform hands the message over late, after an outage or a restart.
+
+        Messages that pile up while we can't receive are no flood, and each of them wants its answer.
+        """
+        if self.was_sent_before_connection:
+            return True
+        age = self._compute_age(self.received_at)
+        return age is not None and age > MAX_LIVE_AGE
+
+    @property
+    def was_sent_before_connection(self) -> bool:
+        age = self._compute_age(self.receiving_since)
+        return age is not None and age > timedelta(0)
+
+    def _compute_age(self, at: datetime | None) -> timedelta | None:
+        """Return how old the message was at a time; None if that is not known for certain."""
+        is_known = self.is_sent_at_reliable and self.sent_at is not None and self.sent_at.tzinfo is not None
+        return at - self.sent_at if is_known and at is not None and self.sent_at is not None else None
 
     @property
     def can_be_repeated(self) -> bool:

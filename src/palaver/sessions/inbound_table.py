@@ -93,6 +93,7 @@ class NewGroupMessage:
     sender: str | None  # the account of its author
     author: str  # for people to read
     text: str
+    is_to_others: bool = False  # it is addressed to another person
 
 
 class GroupMessage(NamedTuple):
@@ -101,19 +102,26 @@ class GroupMessage(NamedTuple):
     text: str
 
 
-def add(tx: Transaction, source: SessionSource, new: NewGroupMessage, now: int) -> bool:
-    """Store a message, and forget the oldest ones of its thread; False if it is stored already."""
+def add(tx: Transaction, source: SessionSource, new: NewGroupMessage, now: int, last_seen: int = 0) -> bool:
+    """Store a message, and forget the oldest ones of its thread; False if it is stored already.
+
+    What follows a message to another person is not for the agent, until its lane has seen it (`last_seen`).
+    """
     thread = _make_thread(source)
     tx.lock_name(f"group:{':'.join(thread)}")  # in the order of their numbers, so that no lane misses one
     added = tx.execute(
         "INSERT INTO group_message (platform, account, chat_id, thread_id, message_id, sender, author, content,"
-        " sent_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+        " sent_at, is_to_others) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $10 = 1 OR COALESCE((SELECT"
+        f" g.is_to_others FROM group_message g WHERE {_IS_THREAD} AND g.no > $11 ORDER BY g.no DESC LIMIT 1), 0) = 1"
+        " THEN 1 ELSE 0 END ON CONFLICT DO NOTHING",
         *thread,
         new.message_id,
         new.sender,
         make_storable(new.author),
         make_storable(shorten(new.text, MAX_MESSAGE_CHARS)),
         now,
+        int(new.is_to_others),
+        last_seen,
     )
     sql = f"""DELETE FROM group_message WHERE {_IS_THREAD} AND no <= (SELECT no FROM group_message WHERE {_IS_THREAD}
         ORDER BY no DESC LIMIT 1 OFFSET $5)"""
@@ -123,6 +131,23 @@ def add(tx: Transaction, source: SessionSource, new: NewGroupMessage, now: int) 
 
 def has_any(tx: Transaction, source: SessionSource) -> bool:
     return tx.fetch_one(f"SELECT 1 FROM group_message WHERE {_IS_CHAT} LIMIT 1", *_make_chat(source)) is not None
+
+
+def has_message_to_others(tx: Transaction, source: SessionSource, after: int) -> bool:
+    """Return whether a person in a thread has addressed another one since its lane has last seen it."""
+    sql = f"SELECT 1 FROM group_message WHERE {_IS_THREAD} AND no > $5 AND is_to_others = 1 LIMIT 1"
+    return tx.fetch_one(sql, *_make_thread(source), after) is not None
+
+
+def has_message(tx: Transaction, source: SessionSource, message_id: str) -> bool:
+    return tx.fetch_one(f"SELECT 1 FROM group_message WHERE {_IS_MESSAGE}", *_make_chat(source), message_id) is not None
+
+
+def find_last_seen_since(tx: Transaction, lane_key: str, since: int) -> int | None:
+    """Return the number of the last message that a lane has seen, if the agent was addressed there since; else None."""
+    sql = """SELECT l.group_message_no FROM lane l WHERE l.key = $1 AND (l.updated_at >= $2 OR $2 <=
+        (SELECT t.created_at FROM turn t WHERE t.session_no = l.session_no ORDER BY t.no DESC LIMIT 1))"""
+    return fetch_value(tx, sql, lane_key, since)
 
 
 def list_after(tx: Transaction, source: SessionSource, after: int, limit: int) -> list[GroupMessage]:

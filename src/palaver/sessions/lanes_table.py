@@ -67,6 +67,7 @@ class Arrival:
     source: SessionSource
     config: GatewayConfig
     now: datetime
+    said_at: datetime | None = None  # if that was earlier: the reset policy goes by it
     busy_since: Callable[[SessionId], datetime | None]  # since when background work runs in a session, if any does
     is_message_sent: bool = False  # a job or the agent sends it to the source, instead of a person who writes there
 
@@ -184,7 +185,7 @@ def _find_reset_reason(tx: Transaction, current: SessionRow, arrival: Arrival) -
     reason = policies.find_reset_reason(
         policy,
         last_activity=session.last_human_at or session.created_at,
-        now=arrival.now,
+        now=arrival.said_at or arrival.now,
         busy_since=arrival.busy_since(session.id),
     )
     return None if reason is None or session_activity.has_waiting_proposal(tx, current.no) else reason
@@ -436,7 +437,7 @@ def append_in_one_statement(
     key = resolve_key(tx, arrival)
     profile = session_settings.find_reset_profile(tx, arrival.config, key)
     policy = arrival.config.get_reset_policy(arrival.source, profile)
-    cutoff = policies.compute_reset_cutoff(policy, arrival.now)
+    cutoff = policies.compute_reset_cutoff(policy, arrival.said_at or arrival.now)
     not_before = BEGINNING_OF_TIME if cutoff is None else to_micros(cutoff)
     first_session = _describe_first_session(arrival) if may_start else None
     appended = message_log.append_message_on_lane(

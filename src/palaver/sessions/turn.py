@@ -31,9 +31,11 @@ JOB_RUN_KEY = "job_run"  # in the facts of a turn: the id of the run that it bel
 QUOTED_SEQS_KEY = "quoted_seqs"
 MERGED_COUNT_KEY = "merged_count"  # how many messages it answers together
 ALBUM_ID_KEY = "album_id"  # of the album whose messages it answers
+BACKLOG_KEY = "is_backlog"  # its message came late, or waits behind one that did: it does not count against the limit
 
-MAX_TURN_CRASHES = 3  # a turn whose process died this often while the agent answered it fails
-MAX_SHARED_CRASHES = 2  # after so many, it runs alone in its process: if that dies again, it was no other turn
+MAX_SHARED_CRASHES = 2  # of its process while the agent answered it; then it runs alone: no other turn is to blame
+MAX_TURN_CRASHES = MAX_SHARED_CRASHES + 5  # a turn whose process died alone with it so often fails
+TRIAL_UPTIME = timedelta(seconds=1)  # of a process that runs such a turn alone for the second time; then it doubles
 MAX_QUICK_ATTEMPTS = 2  # that died before the agent was called; after them, the next attempt waits
 MAX_REQUEUE_DELAY = timedelta(seconds=30)
 
@@ -152,6 +154,15 @@ def compute_requeue_delay(attempt: int) -> timedelta:
     if attempt <= MAX_QUICK_ATTEMPTS:
         return timedelta(0)
     return min(timedelta(seconds=2 ** min(attempt - MAX_QUICK_ATTEMPTS - 1, 10)), MAX_REQUEUE_DELAY)
+
+
+def compute_trial_uptime(crash_count: int) -> timedelta:
+    """Return how long a process must have lived before it runs a turn that may have killed others.
+
+    A process that dies by itself, or is killed again and again, then dies without the turn, which is not blamed for it.
+    """
+    alone_count = crash_count - MAX_SHARED_CRASHES
+    return TRIAL_UPTIME * 2 ** (alone_count - 1) if alone_count > 0 else timedelta(0)
 
 
 class FailureCode(StrEnum):

@@ -14,6 +14,7 @@ What is queued later, or by a message that is being stored at this moment, is re
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from palaver.core.columns import Columns
@@ -27,11 +28,18 @@ from palaver.sessions import log_table as events
 from palaver.sessions.delivery import Address
 from palaver.sessions.draft import Draft, Piece
 from palaver.sessions.events import EventKind
-from palaver.sessions.turn import MAX_SHARED_CRASHES, InterruptReason, StopRequest, TurnKind, TurnState
+from palaver.sessions.turn import (
+    MAX_SHARED_CRASHES,
+    InterruptReason,
+    StopRequest,
+    TurnKind,
+    TurnState,
+    compute_trial_uptime,
+)
 from palaver.sessions.turns_table import IS_QUEUED, add_quoted_seqs, parse_quoted_seqs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 CLAIM_LOCK = "palaver turns"  # one process claims at a time, so that the limits hold exactly
@@ -73,6 +81,7 @@ class ClaimRequest:
     max_running: int  # in all processes together
     max_running_per_person: int
     is_idle: bool = True  # the worker runs nothing
+    uptime: timedelta = timedelta.max  # of the worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +130,21 @@ def find_longest_wait(tx: Transaction, now: int) -> int:
     return 0 if since is None else max(0, now - since)
 
 
+_CANDIDATE = f"t.no, t.session_no, t.person_id, {_IS_WAITING}, t.crash_count"
+_FIRST_TURNS = f"""SELECT {_CANDIDATE} FROM turn t WHERE t.state = 'queued'
+    ORDER BY t.queue_round, t.no LIMIT {_PAGE_SIZE}"""
+# The first open turn of each session, one look-up for each, however many turns wait behind it.
+_HEADS = f"""WITH RECURSIVE open_session (session_no) AS (
+        SELECT MIN(session_no) FROM turn WHERE state IN ('queued', 'running')
+        UNION ALL
+        SELECT (SELECT MIN(n.session_no) FROM turn n
+            WHERE n.state IN ('queued', 'running') AND n.session_no > o.session_no)
+        FROM open_session o WHERE o.session_no IS NOT NULL)
+    SELECT {_CANDIDATE} FROM open_session o JOIN turn t ON t.no = (SELECT MIN(h.no) FROM turn h
+        WHERE h.session_no = o.session_no AND h.state IN ('queued', 'running'))
+    WHERE t.state = 'queued' ORDER BY t.queue_round, t.no"""
+
+
 def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLease]:
     tx.lock_name(CLAIM_LOCK)
     running = tx.fetch_all("SELECT session_no, person_id FROM turn WHERE state = 'running'")
@@ -130,33 +154,33 @@ def claim_turns(tx: Transaction, request: ClaimRequest, now: int) -> list[TurnLe
         running_per_person[person_id] = running_per_person.get(person_id, 0) + 1
     free = min(request.max_turns, request.max_running - len(running))
     claimed: list[TurnLease] = []
-    after = (-1, -1)
-    while len(claimed) < free:
-        sql = f"""SELECT t.queue_round, t.no, t.session_no, t.person_id, {_IS_WAITING}, t.crash_count FROM turn t
-            WHERE t.state = 'queued' AND (t.queue_round, t.no) > ($2, $3)
-            ORDER BY t.queue_round, t.no LIMIT {_PAGE_SIZE}"""
-        rows = tx.fetch_all(sql, now, *after)
-        for queue_round, no, session_no, person_id, is_waiting, crash_count in rows:
-            after = (queue_round, no)
-            person_count = running_per_person.get(person_id, 0)
-            if session_no in busy_sessions or (
-                person_id is not None and person_count >= request.max_running_per_person
-            ):
-                continue
-            runs_alone = crash_count >= MAX_SHARED_CRASHES and not is_waiting
-            if runs_alone and (claimed or not request.is_idle):
-                return claimed  # what runs here ends first
-            busy_sessions.add(session_no)  # claimed, or first in its session and not yet due: those behind it wait too
-            lease = None if is_waiting else _claim(tx, no, request, now)
-            if lease is None:
-                continue
-            running_per_person[person_id] = person_count + 1
-            claimed.append(lease)
-            if len(claimed) == free or runs_alone:
-                return claimed
-        if len(rows) < _PAGE_SIZE:
+    for no, session_no, person_id, is_waiting, crash_count in _list_candidates(tx, now):
+        if len(claimed) >= free:
+            break
+        person_count = running_per_person.get(person_id, 0)
+        if session_no in busy_sessions or (person_id is not None and person_count >= request.max_running_per_person):
+            continue
+        must_wait = is_waiting or request.uptime < compute_trial_uptime(crash_count)
+        runs_alone = crash_count >= MAX_SHARED_CRASHES and not must_wait
+        if runs_alone and (claimed or not request.is_idle):
+            break  # what runs here ends first
+        busy_sessions.add(session_no)  # claimed, or first in its session and not yet due: those behind it wait too
+        lease = None if must_wait else _claim(tx, no, request, now)
+        if lease is None:
+            continue
+        running_per_person[person_id] = person_count + 1
+        claimed.append(lease)
+        if runs_alone:
             break
     return claimed
+
+
+def _list_candidates(tx: Transaction, now: int) -> Iterator[Sequence[Any]]:
+    """List turns to claim in their order: the next ones and, behind those, the first one of each session."""
+    rows = tx.fetch_all(_FIRST_TURNS, now)
+    yield from rows
+    if len(rows) == _PAGE_SIZE:
+        yield from tx.fetch_all(_HEADS, now)
 
 
 _OF_SESSION = "(SELECT s.{} FROM session s WHERE s.no = turn.session_no)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from palaver.core.columns import Columns
@@ -14,6 +15,7 @@ from palaver.people.person_data import ErasureStep, Follows, PersonColumn, Stays
 from palaver.sessions.delivery import Address
 from palaver.sessions.turn import (
     ALBUM_ID_KEY,
+    BACKLOG_KEY,
     MERGED_COUNT_KEY,
     QUOTED_SEQS_KEY,
     StopRequest,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 # Both conditions, so that the partial index on the open turns of a session is used.
 IS_QUEUED = "state IN ('queued', 'running') AND state = 'queued'"
+MAX_LOADED_TURNS = 50  # of those that are open in one session, unless the caller asks for more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +53,22 @@ class OpenTurn:
     def album_id(self) -> str | None:
         return get_album_id(self.facts)
 
+    @property
+    def is_queued(self) -> bool:
+        return self.state is TurnState.QUEUED
+
+    @property
+    def is_backlog(self) -> bool:
+        return bool(self.facts.get(BACKLOG_KEY))
+
 
 @dataclass(frozen=True, slots=True)
 class OpenTurns:
-    """The turns of one session that have not ended, in order."""
+    """The turns of one session that have not ended, in order: the newest, and how many there are in all."""
 
     turns: Sequence[OpenTurn] = ()
+    oldest: OpenTurn | None = None
+    count: int = 0
 
     @property
     def is_busy(self) -> bool:
@@ -64,19 +77,22 @@ class OpenTurns:
 
     @property
     def running(self) -> OpenTurn | None:
-        return next((turn for turn in self.turns if turn.state is TurnState.RUNNING), None)
-
-    @property
-    def queued(self) -> Sequence[OpenTurn]:
-        return [turn for turn in self.turns if turn.state is TurnState.QUEUED]
+        known = (*self.turns, self.oldest) if self.oldest is not None else ()
+        return next((turn for turn in known if turn.state is TurnState.RUNNING), None)
 
     @property
     def queued_count(self) -> int:
-        return len(self.queued)
+        return self.count - (self.running is not None)
 
     @property
     def last_queued(self) -> OpenTurn | None:
-        return self.queued[-1] if self.queued else None
+        last = self.turns[-1] if self.turns else None
+        return last if last is not None and last.is_queued else None
+
+    def count_newest_live(self) -> int:
+        """Count the queued turns that have come since the last one of a backlog."""
+        queued = (turn for turn in reversed(self.turns) if turn.is_queued)
+        return sum(1 for _ in takewhile(lambda turn: not turn.is_backlog, queued))
 
     def is_last_of_album(self, album_id: str | None) -> bool:
         return album_id is not None and self.last_queued is not None and self.last_queued.album_id == album_id
@@ -86,12 +102,12 @@ NO_OPEN_TURNS = OpenTurns()
 _OPEN = Columns(OpenTurn)
 _SELECT_OPEN = f"""SELECT {_OPEN.format_select("t")}
     FROM turn t WHERE t.session_no = {{session}} AND t.state IN ('queued', 'running') ORDER BY t.no"""
-_SELECT_OPEN_IN_SESSION = _SELECT_OPEN.format(session="$1")
-_SELECT_OPEN_ON_LANE = _SELECT_OPEN.format(session="(SELECT l.session_no FROM lane l WHERE l.key = $1)")
+_IN_SESSION = "$1"
+_ON_LANE = "(SELECT l.session_no FROM lane l WHERE l.key = $1)"
 
 
-def load_open(tx: Transaction, session_no: int) -> OpenTurns:
-    return _read_open(tx.fetch_all(_SELECT_OPEN_IN_SESSION, session_no))
+def load_open(tx: Transaction, session_no: int, limit: int = MAX_LOADED_TURNS) -> OpenTurns:
+    return _load_open(tx, _IN_SESSION, session_no, limit)
 
 
 def lock_and_load_open(tx: Transaction, session_no: int) -> OpenTurns:
@@ -100,12 +116,21 @@ def lock_and_load_open(tx: Transaction, session_no: int) -> OpenTurns:
     return load_open(tx, session_no)
 
 
-def load_open_on_lane(tx: Transaction, key: str) -> OpenTurns:
-    return _read_open(tx.fetch_all(_SELECT_OPEN_ON_LANE, key))
+def load_open_on_lane(tx: Transaction, key: str, limit: int = MAX_LOADED_TURNS) -> OpenTurns:
+    return _load_open(tx, _ON_LANE, key, limit)
 
 
-def _read_open(rows: Sequence[Row]) -> OpenTurns:
-    return OpenTurns(tuple(map(_OPEN.decode, rows))) if rows else NO_OPEN_TURNS
+def _load_open(tx: Transaction, session: str, owner: int | str, limit: int) -> OpenTurns:
+    select = _SELECT_OPEN.format(session=session)
+    rows = tx.fetch_all(f"{select} DESC LIMIT $2", owner, limit)
+    if not rows:
+        return NO_OPEN_TURNS
+    newest = tuple(_OPEN.decode(row) for row in reversed(rows))
+    if len(newest) < limit:
+        return OpenTurns(newest, newest[0], len(newest))
+    oldest = tx.fetch_one(f"{select} LIMIT 1", owner)
+    count = f"SELECT COUNT(*) FROM turn t WHERE t.session_no = {session} AND t.state IN ('queued', 'running')"
+    return OpenTurns(newest, _OPEN.decode(oldest or rows[-1]), fetch_number(tx, count, owner))
 
 
 def list_open_seqs(tx: Transaction, session_no: int) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from contextvars import Context, copy_context
 from dataclasses import replace
 from datetime import timedelta
@@ -27,12 +28,14 @@ from palaver.people.model import Role
 from palaver.sessions import turn_leases
 from palaver.sessions.draft import START_POSITION, Piece, Position, build_turn_messages
 from palaver.sessions.turn import (
+    MAX_TURN_CRASHES,
     CrashedTurnAction,
     InterruptReason,
     StopRequest,
     TurnKind,
     TurnState,
     compute_requeue_delay,
+    compute_trial_uptime,
     decide_crashed_turn,
 )
 from palaver.turns.answer_end import AnswerEnded, explain_interruption
@@ -59,6 +62,7 @@ LEASE_SECONDS = 30.0
 HEARTBEAT_SECONDS = 8.0  # between two extensions of all leases
 STORE_RETRY_SECONDS = 1.0  # between two attempts to recover a run that could not be stored
 DRAFT_SAVE_SECONDS = 0.2  # between two saves of all drafts
+TRIAL_POLL_SECONDS = 1.0  # the same, while a turn may wait until this worker is older
 POLL_SECONDS = 10.0  # the worker looks for turns at least this often, also when nothing wakes it
 CANCEL_TIMEOUT_SECONDS = 5.0  # for a run to react to being canceled, when the process stops
 log = logging.getLogger(__name__)
@@ -122,7 +126,8 @@ def _recover(tx: Transaction, config: GatewayConfig, orphan: OrphanTurn, now: in
     if action is CrashedTurnAction.FAIL:
         reason = say(
             "answer.crashed",
-            "Palaver crashed {times} times while answering this message, so it will not try again.",
+            "Palaver crashed {times} times while answering this message, so it stopped trying. Send /retry to try it"
+            " again.",
             times=crash_count,
         )
         end = AnswerEnded(state=TurnState.FAILED, error=reason)
@@ -152,6 +157,7 @@ class TurnWorker:
         self._engine = get_dependencies().store.engine
         self._title_writer = TitleWriter(get_dependencies)
         self._owner = create_lease_owner()
+        self._started_at = time.monotonic()
         self._runs: dict[TurnId, Run] = {}
         self._claims: set[asyncio.Task[Any]] = set()  # writes that may claim a turn; each has one of the free places
         self._is_claiming = False
@@ -264,6 +270,7 @@ class TurnWorker:
             lease_until=now + round(LEASE_SECONDS * 1e6),
             max_turns=0 if is_reserved else rules.max_running - len(self._runs) - len(self._claims),
             is_idle=not self._runs and not self._claims,
+            uptime=timedelta(seconds=time.monotonic() - self._started_at),
             max_running=rules.max_running,
             max_running_per_person=rules.max_running_per_person,
         )
@@ -292,7 +299,9 @@ class TurnWorker:
             if (stopped := self._runs.get(turn_id)) is not None:
                 is_stop = stop_request is StopRequest.STOP
                 stopped.stop(InterruptReason.STOPPED if is_stop else InterruptReason.NEW_MESSAGE)
-        return POLL_SECONDS if work.next_due_at is None else min(POLL_SECONDS, (work.next_due_at - now) / 1e6)
+        may_try_later = work.has_queued and request.uptime < compute_trial_uptime(MAX_TURN_CRASHES)
+        wait = TRIAL_POLL_SECONDS if may_try_later else POLL_SECONDS
+        return wait if work.next_due_at is None else min(wait, (work.next_due_at - now) / 1e6)
 
     def _start_run(self, lease: TurnLease) -> None:
         crash_point("turn.claimed")

@@ -104,6 +104,35 @@ def test_the_name_on_the_server_comes_first(directory: ChannelDirectory) -> None
 # ---- for whom ------------------------------------------------------------------------------------------------
 
 
+def make_reference(message_id: str) -> dict[str, Any]:
+    return {"type": 0, "channel_id": GENERAL_ID, "message_id": message_id, "guild_id": GUILD_ID}
+
+
+@pytest.mark.parametrize(
+    ("fields", "addresses_others"),
+    [
+        ({}, False),
+        ({"mentions": [BOT]}, False),
+        ({"mentions": [BEN]}, True),
+        ({"mentions": [BOT, BEN]}, True),
+        ({"mention_roles": ["9"]}, True),
+        ({"mention_everyone": True}, True),
+        ({"type": 19, "message_reference": make_reference("1"), "referenced_message": None}, True),
+    ],
+)
+def test_who_else_is_addressed(directory: ChannelDirectory, fields: dict[str, Any], *, addresses_others: bool) -> None:
+    assert read(directory, "hello", **fields).addresses_others is addresses_others
+
+
+@pytest.mark.parametrize(("author", "addresses_others"), [(BOT, False), (ADA, False), (BEN, True)])
+def test_a_reply_addresses_the_author_of_what_it_replies_to(
+    directory: ChannelDirectory, author: dict[str, Any], *, addresses_others: bool
+) -> None:
+    replied = make_message("70", GENERAL_ID, author, "earlier")
+    fields: dict[str, Any] = {"type": 19, "message_reference": make_reference("70"), "referenced_message": replied}
+    assert read(directory, "hello", **fields).addresses_others is addresses_others
+
+
 @pytest.mark.parametrize(
     ("content", "fields", "is_addressed"),
     [

@@ -153,15 +153,20 @@ async def test_a_quote_is_cut_only_where_it_is_known(server: MailServer, starter
     assert answers == ["You said: And now?", f"You said: And now?\n\n{quote}"]
 
 
-async def test_a_reply_to_all_needs_no_new_address(server: MailServer, starter: GatewayStarter) -> None:
+async def test_a_reply_to_all_needs_no_new_address_until_another_person_is_addressed(
+    server: MailServer, starter: GatewayStarter
+) -> None:
     gateway, _ = await starter.start()
-    root = await server.say("when is lunch?", to=[ADDRESS, BOB], subject="Plan")
+    thread = [await server.say("when is lunch?", to=[ADDRESS, BOB], subject="Plan")]
     await wait_until(lambda: len(server.mails) == 1)
-    thread = [root, server.mails[0].message_id]
-    mail = await server.say("Anna, I can't come", sender=BOB, to=[ANNA], cc=[ADDRESS], references=thread)
-    await server.say("and dinner?", to=[BOB], cc=[ADDRESS], references=[*thread, mail])
+    thread.append(server.mails[0].message_id)
+    thread.append(await server.say("and dinner?", to=[BOB], cc=[ADDRESS], references=thread))
     await wait_for_states(gateway, DeliveryState.SENT, DeliveryState.SENT)
-    assert server.mails[1].text.endswith("and dinner?")
+    thread.append(await server.say("Anna, I can't come", sender=BOB, to=[ANNA], cc=[ADDRESS], references=thread))
+    thread.append(await server.say("why?", to=[BOB], cc=[ADDRESS], references=thread))
+    await server.say("what do you say?", to=[ADDRESS, BOB], references=thread)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 3)
+    assert [mail.text.splitlines()[-1].split()[-1] for mail in server.mails] == ["lunch?", "dinner?", "say?"]
     assert "I can't come" in json.dumps(starter.agent.requests[-1].messages)
 
 

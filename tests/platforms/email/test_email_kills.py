@@ -11,8 +11,8 @@ import pytest
 from palaver import SessionStore
 from support.gateway import wait_until
 
+from ..killed_server import KilledServer, count_open_work, fetch_all, list_live_platforms, wait_for
 from ..local_platform import ADA
-from ..test_killed_server import KilledServer, count_open_work, fetch_all, list_live_platforms, wait_for
 from .local_email import LocalEmail
 
 if TYPE_CHECKING:

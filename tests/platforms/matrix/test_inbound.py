@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 BOT = "@palaver:example.org"
 ADA = "@ada:example.org"
+BEN = "@ben:example.org"
 
 
 async def open_nothing(file: FileReference) -> AsyncIterator[bytes]:
@@ -181,6 +182,44 @@ def test_who_is_addressed_in_a_group(content: dict[str, Any], is_addressed: bool
 def test_a_command_is_written_with_an_exclamation_mark(body: str, content: str, is_addressed: bool) -> None:
     message = read(text(body), members=3)
     assert (message.content, message.is_addressed) == (content, is_addressed)
+
+
+THREAD = {"rel_type": "m.thread", "event_id": "$own", "is_falling_back": True}
+
+
+@pytest.mark.parametrize(
+    ("content", "addresses_others"),
+    [
+        ({}, False),
+        ({"m.mentions": {"user_ids": [BOT]}}, False),
+        ({"m.mentions": {"user_ids": [BOT, BEN]}}, True),
+        ({"m.mentions": {"user_ids": [{}, 7]}}, False),
+        ({"m.mentions": {"room": True}}, True),
+        ({"formatted_body": PILL}, False),
+        ({"formatted_body": PILL.replace("palaver", "ben")}, True),
+        ({"m.relates_to": {"m.in_reply_to": {"event_id": "$own"}}}, False),
+        ({"m.relates_to": {"m.in_reply_to": {"event_id": "$ada"}}}, False),
+        ({"m.relates_to": {"m.in_reply_to": {"event_id": "$ben"}}}, True),
+        ({"m.relates_to": {"m.in_reply_to": {"event_id": "$unknown"}}}, True),
+        ({"m.relates_to": THREAD | {"m.in_reply_to": {"event_id": "$ben"}}}, False),
+    ],
+)
+def test_who_else_is_addressed(content: dict[str, Any], *, addresses_others: bool) -> None:
+    assert read(text("hi", **content), members=3).addresses_others is addresses_others
+
+
+def test_a_thread_under_a_message_of_ours_needs_no_mention_except_after_others_are_addressed() -> None:
+    plain = read(text("hi", **{"m.relates_to": THREAD}), members=3)
+    assert (plain.is_addressed, plain.is_in_own_thread) == (True, True)
+    to_ben = read(text("hi", **{"m.relates_to": THREAD, "m.mentions": {"user_ids": [BEN]}}), members=3)
+    assert to_ben.is_addressed is False
+    to_us = read(text("hi", **{"m.relates_to": THREAD, "m.mentions": {"user_ids": [BOT]}}), members=3)
+    assert (to_us.is_addressed, to_us.is_in_own_thread) == (True, False)
+
+
+def test_only_our_own_server_can_be_trusted_with_the_time_of_a_message() -> None:
+    assert read(text("hi"), members=3).is_sent_at_reliable
+    assert not read(text("hi") | {"sender": "@ada:elsewhere.org"}, members=3).is_sent_at_reliable
 
 
 def test_replies_and_threads() -> None:

@@ -89,7 +89,8 @@ def test_a_private_message() -> None:
     message = parse_data()
     assert isinstance(message, Inbound)
     assert (message.content, message.message_id) == ("Hello", f"{ADA}:{TIME}")
-    assert message.sent_at == datetime.fromtimestamp(TIME / 1000, UTC)
+    server_time = datetime.fromtimestamp((TIME + 10) / 1000, UTC)  # no sender can choose it
+    assert (message.sent_at, message.is_sent_at_reliable) == (server_time, True)
     source = message.source
     assert (source.chat_id, source.chat_type, source.user_id, source.user_name) == (ADA, ChatType.DM, ADA, "Ada")
     assert message.is_addressed

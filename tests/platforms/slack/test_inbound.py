@@ -160,9 +160,33 @@ def test_other_messages_in_a_channel_are_not_for_the_app(text: str) -> None:
 def test_a_reply_to_a_message_of_ours_is_for_the_app() -> None:
     event = make_message("thanks", channel=CHANNEL, thread_ts=PARENT_TS, parent_user_id=BOT_USER)
     message = parse_as(Inbound, event)
-    assert message.is_addressed
+    assert (message.is_addressed, message.is_in_own_thread) == (True, True)
     assert message.replied_message is not None
     assert (message.replied_message.message_id, message.replied_message.is_own) == (PARENT_TS, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses_others"),
+    [
+        ("and tomorrow?", False),
+        (f"<@{BOT_USER}> and tomorrow?", False),
+        ("<@U0BEN> and you?", True),
+        ("<@U0BEN|ben> and you?", True),
+        ("<!here> who knows?", True),
+        ("<!subteam^S1|@team> who knows?", True),
+        ("see <#C0ENGINES|engines> and <https://example.org>", False),
+        ("&lt;@U0BEN&gt;", False),
+    ],
+)
+def test_who_else_is_addressed(text: str, *, addresses_others: bool) -> None:
+    message = parse_as(Inbound, make_message(text, channel=CHANNEL, thread_ts=PARENT_TS, parent_user_id=ADA))
+    assert message.addresses_others is addresses_others
+
+
+def test_a_message_to_another_person_is_not_for_the_app_even_under_a_message_of_ours() -> None:
+    fields = {"channel": CHANNEL, "thread_ts": PARENT_TS, "parent_user_id": BOT_USER}
+    message = parse_as(Inbound, make_message("<@U0BEN> and you?", **fields))
+    assert (message.is_addressed, message.addresses_others) == (False, True)
 
 
 def test_a_reply_that_is_also_sent_to_the_channel_stays_in_its_thread() -> None:

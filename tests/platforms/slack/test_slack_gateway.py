@@ -105,6 +105,18 @@ async def test_what_one_person_says_in_private_is_not_told_to_another(
     assert any("apple" in text and "and?" in name for name, text in seen.items())
 
 
+async def test_what_follows_in_a_thread_needs_no_mention_until_another_person_is_addressed(
+    server: SlackServer, starter: GatewayStarter
+) -> None:
+    gateway, _ = await starter.start(server)
+    thread = server.say(f"{MENTION} one", channel=CHANNEL)
+    await wait_for_states(gateway, DeliveryState.SENT)
+    for text, user in (("two", BEN), (f"<@{BEN}> three", ADA), ("four", BEN), (f"{MENTION} five", ADA), ("six", BEN)):
+        server.say(text, channel=CHANNEL, thread_ts=thread, user=user)
+    await wait_for_states(gateway, *[DeliveryState.SENT] * 4)
+    assert [text.split()[-1] for text in list_thread(server, thread)] == ["one", "two", "five", "six"]
+
+
 async def test_each_thread_of_the_agent_view_is_a_conversation(server: SlackServer, starter: GatewayStarter) -> None:
     gateway, _ = await starter.start(server)
     roots = [server.say("New chat", user=BOT_USER, sends_event=False) for _ in range(2)]

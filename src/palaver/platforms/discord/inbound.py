@@ -111,6 +111,7 @@ def parse_message(message: JSON, channel: Channel, directory: ChannelDirectory, 
         content=text,
         message_id=message["id"],
         is_addressed=is_addressed,
+        addresses_others=_addresses_others(message, directory),
         replied_message=_read_replied_message(message, channel, directory),
         is_from_bot=bool(author.get("bot") or author.get("system") or message.get("webhook_id")),
         sent_at=datetime.fromisoformat(message["timestamp"]),
@@ -262,6 +263,18 @@ def _is_mentioned(message: JSON, channel: Channel, directory: ChannelDirectory) 
         return True
     guild = directory.find_guild(channel.guild_id)
     return guild is not None and not guild.own_role_ids.isdisjoint(message.get("mention_roles", ()))
+
+
+def _addresses_others(message: JSON, directory: ChannelDirectory) -> bool:
+    """Whether it mentions other people, roles or everybody, or replies to a message that is not the author's own."""
+    own_ids = {directory.own_id, message["author"]["id"]}
+    if message.get("mention_everyone") or message.get("mention_roles"):
+        return True
+    reference = message.get("message_reference") or {}
+    is_reply = reference.get("type", 0) != _FORWARD and bool(reference.get("message_id"))
+    replied = (message.get("referenced_message") or {}).get("author") or {}
+    named = {user["id"] for user in message.get("mentions", ())} - own_ids
+    return bool(named) or (is_reply and replied.get("id") not in own_ids)
 
 
 def _make_source(

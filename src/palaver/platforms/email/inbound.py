@@ -87,7 +87,7 @@ def read_envelope(raw_header: bytes, settings: EmailSettings) -> Envelope:
         message_id=message_id,
         sender=sender,
         people=people,
-        is_addressed=len(people) == 1 or is_follow_up or any(_is_own(each, settings) for each in to),
+        is_addressed=len(people) == 1 or replied_is_own or any(_is_own(each, settings) for each in to),
         thread_id=headers.find_thread(header, message_id, settings.address),
         subject=decode_words(header.get("subject"), headers.MAX_SUBJECT_CHARS),
         references=tuple(references),
@@ -146,11 +146,10 @@ def make_inbound(
     content = cut_text(cut_signature(mail.written_text) if is_command else mail.text)
     can_cut = mail.has_quotes and not is_command and not is_forward(envelope.subject)
     name = decode_words(envelope.sender.name, headers.MAX_NAME_CHARS) or envelope.sender.address
-    is_addressed = envelope.is_addressed
+    is_addressed, addresses_others = envelope.is_addressed, None
     if envelope.is_group:
         is_addressed = is_addressed or settings.address in mail.written_text.lower()
-        if envelope.is_follow_up and _is_for_another_person(envelope, mail.written_text, settings):
-            is_addressed = False
+        addresses_others = envelope.is_follow_up and _is_for_another_person(envelope, mail.written_text, settings)
     source = SessionSource(
         Platform.EMAIL,
         envelope.chat_id,
@@ -166,7 +165,9 @@ def make_inbound(
         source=source,
         content=content or ("" if files else envelope.subject or "[empty mail]"),
         message_id=envelope.message_id,
-        is_addressed=is_addressed,
+        is_addressed=(is_addressed or envelope.is_follow_up) and not addresses_others,
+        is_in_own_thread=envelope.is_follow_up and not is_addressed,
+        addresses_others=addresses_others,
         is_from_bot=envelope.is_from_bot,
         replied_message=RepliedMessage(replied, is_own=envelope.replied_is_own) if replied else None,
         sent_at=datetime.fromtimestamp(received_at, UTC) if received_at > 0 else None,

@@ -283,15 +283,33 @@ def _strip_reply_fallback(body: str, relation: JsonObject) -> str:
     return "\n".join(lines[quoted:]).removeprefix("\n")
 
 
-def _is_mentioned(content: JsonObject, relation: JsonObject, reader: Reader) -> bool:
+def _list_mentioned(content: JsonObject) -> set[str]:
+    """Return the people whom a message mentions in a way that its app marks."""
     if "m.mentions" in content:
         mentioned = read_object(content["m.mentions"]).get("user_ids")
-        return isinstance(mentioned, list) and reader.own_user_id in mentioned
+        return {each for each in mentioned if isinstance(each, str)} if isinstance(mentioned, list) else set()
     html = _REPLY_FALLBACK.sub("", read_text(content.get("formatted_body")) or "")
-    if linked := [unquote(link[1]) for link in _PERSON_LINK.finditer(html)]:
-        return reader.own_user_id in linked
+    return {unquote(link[1]) for link in _PERSON_LINK.finditer(html)}
+
+
+def _is_mentioned(content: JsonObject, relation: JsonObject, reader: Reader) -> bool:
+    mentioned = _list_mentioned(content)
+    if mentioned or "m.mentions" in content:
+        return reader.own_user_id in mentioned
     body = _strip_reply_fallback(read_text(content.get("body")) or "", relation)
     return _build_name_pattern(reader.own_user_id, reader.own_name).search(body) is not None
+
+
+def _mentions_others(content: JsonObject, own_user_id: str) -> bool:
+    is_to_room = read_object(content, "m.mentions").get("room") is True
+    return is_to_room or bool(_list_mentioned(content) - {own_user_id})
+
+
+def _replies_to_others(replied: RepliedMessage | None, sender: str, seen: Mapping[str, SeenEvent]) -> bool:
+    if replied is None or replied.is_own:
+        return False
+    original = seen.get(replied.message_id)
+    return original is None or original.sender != sender
 
 
 @functools.cache
@@ -334,19 +352,21 @@ def _read_message(event: JsonObject, room: Room, reader: Reader, seen: Mapping[s
     thread_id = read_text(relation.get("event_id")) if is_threaded else None
     replied = _read_replied(relation, room, reader, seen)
     thread_root = seen.get(thread_id) if thread_id else None
+    is_in_own_thread = thread_root is not None and thread_root.sender == reader.own_user_id
+    is_command = text.startswith("/") and names_command(text)
+    is_reply = replied is not None and replied.is_own
+    is_addressed = room.chat_type is ChatType.DM or is_mentioned or is_command or is_reply
+    addresses_others = _mentions_others(content, reader.own_user_id) or _replies_to_others(replied, sender, seen)
     return Inbound(
         source=build_source(room, sender, thread_id),
         content=text,
         message_id=str(event["event_id"]),
-        is_addressed=(
-            room.chat_type is ChatType.DM
-            or is_mentioned
-            or (text.startswith("/") and names_command(text))
-            or (replied is not None and replied.is_own)
-            or (thread_root is not None and thread_root.sender == reader.own_user_id)
-        ),
+        is_addressed=is_addressed or (is_in_own_thread and not addresses_others),
+        is_in_own_thread=is_in_own_thread and not is_addressed,
+        addresses_others=addresses_others,
         replied_message=replied,
         sent_at=_read_time(event),
+        is_sent_at_reliable=_get_server(sender) == _get_server(reader.own_user_id),  # else another server says it
         files=files,
     )
 
@@ -477,6 +497,10 @@ def _read_member(event: JsonObject, room: Room, reader: Reader) -> MembersChange
         left=() if is_joined else names,
         is_own_account=user_id == reader.own_user_id,
     )
+
+
+def _get_server(user_id: str) -> str:
+    return user_id.partition(":")[2]
 
 
 def _read_time(event: JsonObject) -> datetime | None:

@@ -115,7 +115,8 @@ class EventParser:
         elif (deleted := _find_deleted(content, sender)) is not None:
             update = MessageDeleted(source=source, message_id=self.find_original(deleted).id)
         else:
-            update = self._parse_message(content, sender, source)
+            server_time = (event.get("envelope") or {}).get("serverReceivedTimestamp")
+            update = self._parse_message(content, sender, source, server_time)
         return [update] if update is not None else []
 
     def find_revision(self, event: JSON) -> tuple[MessageRef, MessageRef] | None:
@@ -176,7 +177,9 @@ class EventParser:
 
     # ---- messages --------------------------------------------------------------------------------------------
 
-    def _parse_message(self, content: JSON, sender: _Sender, source: SessionSource) -> Inbound | None:
+    def _parse_message(
+        self, content: JSON, sender: _Sender, source: SessionSource, server_time: int | None
+    ) -> Inbound | None:
         files = [_describe_file(each, self.open_file) for each in content.get("attachments") or () if each.get("id")]
         text = self._read_text(content) or _describe_content(content)
         if not text and not files:
@@ -189,7 +192,9 @@ class EventParser:
             message_id=MessageRef(sender.id, timestamp).id,
             is_addressed=self._is_addressed(content, sender, source, replied),
             replied_message=replied,
-            sent_at=datetime.fromtimestamp(timestamp / 1000, UTC),
+            # The other time is what the sender's device says.
+            sent_at=datetime.fromtimestamp((server_time or timestamp) / 1000, UTC),
+            is_sent_at_reliable=bool(server_time),
             files=files,
         )
 

@@ -24,6 +24,7 @@ from palaver.platforms.slack.outbound import (
     Names,
     decode_text,
     list_references,
+    mentions_others,
     mentions_user,
     read_emoji,
     remove_leading_mention,
@@ -126,13 +127,15 @@ def _parse_message(event: JSON, context: ReadingContext) -> Inbound | None:
     if not text and not files:
         return None
     is_addressed = _is_addressed(event, app)
-    parent = event.get("parent_user_id")
+    is_in_own_thread = _is_in_own_thread(event, app)
     return Inbound(
         source=_make_source(event, context, starts_thread=is_addressed),
         content=text,
         message_id=event["ts"],
         is_addressed=is_addressed,
-        replied_message=RepliedMessage(event["thread_ts"], app.name, is_own=True) if parent == app.user_id else None,
+        is_in_own_thread=is_in_own_thread and not mentions_user(event.get("text") or "", app.user_id),
+        addresses_others=mentions_others(event.get("text") or "", app.user_id),
+        replied_message=RepliedMessage(event["thread_ts"], app.name, is_own=True) if is_in_own_thread else None,
         is_from_bot=_is_from_bot(event),
         sent_at=datetime.fromtimestamp(float(event["ts"]), UTC),
         files=files,
@@ -160,10 +163,17 @@ def _is_addressed(event: JSON, app: AppIdentity) -> bool:
     if _is_direct(event["channel"]):
         return True
     text = event.get("text") or ""
-    is_reply = event.get("parent_user_id") == app.user_id  # in a thread under a message of ours
     # Slack has no slash commands in threads, so our texts there name `!stop`. Outside, it may be for another app.
     is_command = bool(event.get("thread_ts")) and text.startswith("!") and _is_command(text[1:], app)
-    return is_reply or is_command or mentions_user(text, app.user_id)
+    return (
+        is_command
+        or mentions_user(text, app.user_id)
+        or (_is_in_own_thread(event, app) and not mentions_others(text, app.user_id))
+    )
+
+
+def _is_in_own_thread(event: JSON, app: AppIdentity) -> bool:
+    return event.get("parent_user_id") == app.user_id
 
 
 def _is_from_bot(event: JSON) -> bool:

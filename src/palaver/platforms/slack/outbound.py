@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Names = Mapping[str, str]  # of people and channels, by their ids
 
 _REFERENCE: Final = re.compile(r"<([^<>]+)>")
+_PEOPLE: Final = ("!channel", "!here", "!everyone", "!subteam^")
 
 MAX_FALLBACK_CHARS: Final = 3000
 MAX_BUTTON_CHARS: Final = 75
@@ -35,6 +36,12 @@ def list_references(text: str) -> set[str]:
 
 def mentions_user(text: str, user_id: str) -> bool:
     return any(each.partition("|")[0] == f"@{user_id}" for each in _REFERENCE.findall(text))
+
+
+def mentions_others(text: str, user_id: str) -> bool:
+    """Return whether a text mentions another person than this one, a group of people, or everybody."""
+    targets = (each.partition("|")[0] for each in _REFERENCE.findall(text))
+    return any((each[:1] == "@" and each[1:] != user_id) or each.startswith(_PEOPLE) for each in targets)
 
 
 def remove_leading_mention(text: str, user_id: str) -> str:

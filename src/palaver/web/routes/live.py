@@ -11,6 +11,7 @@ import contextlib
 import json
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from fastapi import Header, Query, Request
@@ -53,7 +54,7 @@ HEARTBEAT_SECONDS: Final = 15.0
 _RETRY_MILLISECONDS: Final = 1000
 _HEARTBEAT_COMMENT = b": heartbeat\n\n"
 _FOLLOW_PATTERN = r"^\d{8}_\d{6}_[0-9a-f]{8}(:\d{1,15})?$"
-_MAX_OPEN_TURNS = 1001  # one running turn, and as many queued ones as `turns.max_queued` can allow
+_MAX_OPEN_TURNS = 1001  # in a cursor: the next ones, of a backlog that may be longer
 _CURSOR_ENTRY = re.compile(
     rf"({SESSION_ID_PATTERN.pattern}):(\d{{1,15}})((?:\+t_[0-9a-f]{{16}}){{0,{_MAX_OPEN_TURNS}}})"
 )
@@ -234,7 +235,7 @@ class _Cursor:
 
     def __str__(self) -> str:
         return ",".join(
-            f"{session_id}:{seq}" + "".join(f"+{turn}" for turn in self._turns[session_id])
+            f"{session_id}:{seq}" + "".join(f"+{turn}" for turn in islice(self._turns[session_id], _MAX_OPEN_TURNS))
             for session_id, seq in self._seq.items()
             if seq is not None
         )
