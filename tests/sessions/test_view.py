@@ -98,6 +98,7 @@ TESTED_WITHOUT_SESSION_ID = {
     *("saved_prompts.list", "saved_prompts.create"),  # test_saved_prompts.py
     *("saved_prompts.update", "saved_prompts.delete"),
     *("memories.list", "memories.remember", "memories.update", "memories.forget"),  # test_memories.py
+    *("deliveries.list_undelivered", "deliveries.get_undelivered", "deliveries.resolve"),  # test_undelivered.py
 }
 
 
