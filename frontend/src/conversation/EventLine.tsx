@@ -51,11 +51,12 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
       return buildLine(words.branchCreated, <SessionLink id={facts.fork_id} label={words.openBranch} />);
     case "turn_interrupted":
       return buildLine(describeInterruption(event, me.person.id), retryButton);
-    case "turn_failed":
+    case "turn_failed": {
+      const canFix = me.person.role === "owner" || typeof facts.reason_for_others !== "string" || facts.code === "budget_exceeded";
       return (
         <div className="event-block">
           {buildLine(
-            describeTurnFailure(facts),
+            canFix ? describeTurnFailure(facts) : words.answerFailedBecause(words.ownerCanFix),
             <>
               {retryButton}
               {facts.code === "budget_exceeded" && me.person.role === "owner" && (
@@ -66,9 +67,10 @@ export function EventLine({ sessionId, event, canAct, delivery, canResend }: Pro
             </>,
             true,
           )}
-          <ProviderMessage facts={facts} />
+          {canFix && <ProviderMessage facts={facts} />}
         </div>
       );
+    }
     case "compacted":
       return <Summary event={event} sessionId={sessionId} />;
     case "compaction_undone":

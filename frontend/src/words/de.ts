@@ -245,6 +245,7 @@ export const de: Words = {
   interruptedByLostAccess: "Diese Nachricht wurde nicht beantwortet: Wer sie gesendet hat, hat vorher den Zugriff verloren.",
   answerFailed: "Der Agent konnte nicht antworten.",
   answerFailedBecause: (why) => `Der Agent konnte nicht antworten: ${why}`,
+  ownerCanFix: "Der Server ist dafür gerade nicht richtig eingerichtet. Das liegt nicht an dir, und ein Besitzer kann es beheben.",
   failureDetails: "Details",
   contextCompacted: (count) => `Der Agent sieht jetzt eine Zusammenfassung von ${count === 1 ? "1 älteren Nachricht" : `${count} älteren Nachrichten`}. Du siehst weiterhin alle.`,
   showSummary: "Zusammenfassung anzeigen",

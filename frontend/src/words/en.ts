@@ -257,6 +257,7 @@ export const en = {
   interruptedByLostAccess: "This message wasn’t answered: the person who sent it lost access first.",
   answerFailed: "The agent couldn’t answer.",
   answerFailedBecause: (why: string) => `The agent couldn’t answer: ${why}`,
+  ownerCanFix: "The server isn’t set up for this right now. It’s not your fault, and an owner can fix it.",
   failureDetails: "Details",
   contextCompacted: (count: number) => `The agent now sees a summary of ${count === 1 ? "1 older message" : `${count} older messages`}. You still see all of them.`,
   showSummary: "Show summary",
