@@ -15,6 +15,7 @@ from palaver.core.clock import to_micros
 from palaver.core.engines.base import Write
 from palaver.jobs import table as jobs
 from palaver.platforms.loopback import LOOPBACK, LoopbackAdapter
+from palaver.sessions.turn import MAX_TURN_CRASHES
 from scenarios.gateway_harness import KILLED, FakePlatform, GatewayLauncher
 from scenarios.gateway_process import format_plain_answer, split_text
 from scenarios.kill_cases import build_cases
@@ -144,14 +145,14 @@ def test_a_run_whose_servers_keep_dying_fails_and_does_not_run_again(
     launcher: GatewayLauncher, platform: FakePlatform
 ) -> None:
     slots = add_due_jobs(platform.url, ("ada",))
-    for _ in range(3):
+    for _ in range(MAX_TURN_CRASHES):
         run_until_crash(launcher, platform, "turn.agent_event", 3)
     finish_all_work(launcher, platform)
     ((slot, state, reason, turn_state),) = fetch_rows(
         platform.url, "SELECT r.slot, r.state, r.reason, t.state FROM job_run r JOIN turn t ON t.no = r.turn_no"
     )
     assert (slot, state, turn_state) == (slots["plain ada"], "failed", "failed")
-    assert "crashed 3 times" in reason
+    assert f"crashed {MAX_TURN_CRASHES} times" in reason
     (notice,) = fetch_rows(platform.url, "SELECT state, content FROM delivery")
     assert notice[0] == "sent", "the first failure is told, once"
     assert notice[1].startswith('The job "News" has failed: ')

@@ -103,12 +103,14 @@ TABLE = {
     **dict.fromkeys(["/new", "/reset", "/title Trip", "/branch", "/undo", "/redo", "/retry", "/restore"], "write"),
     **dict.fromkeys(["/compress", "/resume Trip", "/version 1", "/busy queue", "/handoff telegram"], "write"),
     **dict.fromkeys(["/model scripted", "/profile default", "/personality default", "/workspace none"], "write"),
-    **dict.fromkeys(["/tools off web", "/memory add I like tea", "/queue clear"], "write"),
+    **dict.fromkeys(["/tools off web", "/memory add I like tea", "/queue clear", "/language auto"], "write"),
     **dict.fromkeys(["/jobs remove a", "/jobs pause a", "/jobs timezone UTC"], "write"),
     **dict.fromkeys(
         ["/resume", "/title", "/sessions", "/search tea", "/export", "/versions", "/busy", "/model"], "read"
     ),
-    **dict.fromkeys(["/profile", "/personality", "/workspace", "/tools", "/memory", "/whoami", "/queue"], "read"),
+    **dict.fromkeys(
+        ["/profile", "/personality", "/workspace", "/tools", "/memory", "/whoami", "/queue", "/language"], "read"
+    ),
     **dict.fromkeys(["/status", "/usage", "/why", "/platforms", "/budget", "/jobs", "/jobs show a"], "read"),
     **dict.fromkeys(["/jobs run a", "/jobs resume a", "/jobs add every day at 9: tea", "/jobs confirm a"], "chat"),
     **dict.fromkeys(["/stop", "/stop all", "/queue hello", "/steer hello"], "write chat"),

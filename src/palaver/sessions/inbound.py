@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from palaver.sessions.turn import BusyPolicy
 
 MAX_LIVE_AGE = timedelta(seconds=30)  # a platform that takes longer to hand over a message was not reachable
+TIME_PRECISION = timedelta(seconds=1)  # of the times of messages on several platforms
 SECRET_FACT = "is_secret"  # noqa: S105  (of a receipt whose reply contains a code: it is sent, but not kept with the receipt)
 
 
@@ -137,7 +138,7 @@ class Inbound:
     @property
     def was_sent_before_connection(self) -> bool:
         age = self._compute_age(self.receiving_since)
-        return age is not None and age > timedelta(0)
+        return age is not None and age > TIME_PRECISION
 
     def _compute_age(self, at: datetime | None) -> timedelta | None:
         """Return how old the message was at a time; None if that is not known for certain."""

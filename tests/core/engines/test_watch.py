@@ -9,12 +9,11 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import apsw
 import psycopg
 import pytest
 
 from palaver import SessionSource, SessionStore
-from palaver.core.engines import postgres_pool as postgres_watch, sqlite_watch
+from palaver.core.engines import postgres_pool as postgres_watch, sqlite, sqlite_watch
 from palaver.core.engines.base import ACCESS_CHANGE, SETTINGS_CHANGE, WORK_CHANGE, Read, Write
 from palaver.core.engines.postgres import PostgresEngine
 from palaver.core.engines.sqlite import SqliteEngine
@@ -89,8 +88,7 @@ class OtherProcess:
 
 def open_file(path: Path) -> SqliteEngine:
     engine = SqliteEngine.open(path)
-    with closing(apsw.Connection(str(path))) as db:
-        db.execute("CREATE TABLE note (text)")
+    engine.run(Write(lambda tx: tx.execute("CREATE TABLE note (text)")))
     return engine
 
 
@@ -191,6 +189,7 @@ def test_our_own_commits_need_no_search_at_once_and_hide_none_of_another_process
 ) -> None:
     path, changes = tmp_path / "palaver.db", Changes()
     monkeypatch.setattr(sqlite_watch, "CHECK_SECONDS", WAIT_SECONDS * 10)
+    monkeypatch.setattr(sqlite, "BLOCKED_SECONDS", WAIT_SECONDS * 10)
     with closing(open_file(path)) as engine, closing(OtherProcess(path)) as other, closing(engine.watch(changes)):
 
         def write() -> None:

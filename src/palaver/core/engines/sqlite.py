@@ -75,6 +75,7 @@ DIALECT = Dialect(
 
 CHECKPOINT_PAGES = 4000  # in the WAL before a checkpoint: the less often, the fewer pages are written twice
 READER_CLOSE_SECONDS = 5.0  # how long closing waits for readers
+BLOCKED_SECONDS = 0.05  # that the writer has waited for the lock, before another process is said to have it
 LONG_LOCK_SECONDS = 5.0  # that another process holds the write lock, before it is a problem
 OLDER_SERVER_WAIT_SECONDS = 3.0  # how long an upgrade waits for other processes to end
 READER_THREADS = 4  # for awaiting callers; blocking callers read on their own thread
@@ -355,7 +356,9 @@ class SqliteEngine:
         """
         connection = self._writer_connection
         is_current = not is_writing and self._writer.try_exclusively(connection.read_data_version)
-        return connection.data_version if is_current or self._writer.blocked_since is None else None
+        blocked_since = self._writer.blocked_since  # each write sets it for a moment
+        is_blocked = blocked_since is not None and time.monotonic() - blocked_since >= BLOCKED_SECONDS
+        return None if is_blocked and not is_current else connection.data_version
 
     def close(self) -> None:
         for watch in list(self._watches):
