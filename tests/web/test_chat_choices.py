@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from palaver.sessions.settings_table import SessionSettings
     from support.web import StartWebServer, WebServer
 
-PROFILES = {"profiles.work.instructions": "You work.", "profiles.play.instructions": "You play."}
+# The model is named, because other settings of the agent than before let Palaver choose one.
+SETTINGS = {
+    "model": "demo",
+    "profiles.work.instructions": "You work.",
+    "profiles.play.instructions": "You play.",
+}
 OWNER, CLUB = chat("olga"), group("olga", "club")
 
 
@@ -47,7 +52,7 @@ async def start_server(start_web: StartWebServer, agent: ScriptedAgent, settings
 
 @pytest.fixture
 async def web(start_web: StartWebServer) -> WebServer:
-    return await start_server(start_web, ScriptedAgent("Good morning."), dict(PROFILES))
+    return await start_server(start_web, ScriptedAgent("Good morning."), dict(SETTINGS))
 
 
 async def send(web: WebServer, source: SessionSource, text: str) -> Receipt:
