@@ -337,7 +337,8 @@ class GatewayRunner:
         worker.DRAFT_SAVE_SECONDS = options.draft_save_seconds
         worker.HEARTBEAT_SECONDS = outbox.RECOVERY_SECONDS = options.recovery_seconds
         worker.LEASE_SECONDS = sender.LEASE_SECONDS = options.lease_seconds
-        turn.TRIAL_UPTIME, worker.TRIAL_POLL_SECONDS = timedelta(milliseconds=20), 0.02
+        turn.TRIAL_UPTIME = turn.MAX_REQUEUE_DELAY = timedelta(milliseconds=20)
+        worker.TRIAL_POLL_SECONDS = 0.02
         preview_stream.PREVIEW_DELAY_SECONDS = 0.0
         set_crash_hook(self._pass_crash_point)
         if options.pauses_in_claim is not None:
