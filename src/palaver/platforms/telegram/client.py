@@ -6,9 +6,11 @@ which is part of every address, is in none of them.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
@@ -30,7 +32,7 @@ from palaver.platforms.telegram.inbound import ALLOWED_UPDATES
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from palaver.platforms.telegram.manifest import TelegramSettings
     from palaver.sessions.delivery import Address
@@ -42,6 +44,7 @@ MAX_UPDATES_PER_POLL: Final = 100
 CONNECT_TIMEOUT_SECONDS: Final = 10.0
 ANSWER_TIMEOUT_SECONDS: Final = 30.0
 UPLOAD_TIMEOUT_SECONDS: Final = 180.0
+LAST_REQUESTS_SECONDS: Final = 2.0  # for requests that are under way when the connection ends
 
 T = TypeVar("T")
 
@@ -104,6 +107,9 @@ class TelegramClient:
             get_updates_request=poll_request,
         )
         self._is_open = False
+        self._request_count = 0  # that are under way
+        self._is_idle = asyncio.Event()  # none is
+        self._is_idle.set()
         self._flooded_chat: tuple[str, float] | None = None  # the chat that last had to wait, and until when
 
     async def open(self) -> None:
@@ -113,9 +119,23 @@ class TelegramClient:
         self._is_open = True
 
     async def close(self) -> None:
+        """Close all connections, after the requests of other tasks: one that is just being opened would stay open."""
         self._is_open = False
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_idle.wait(), LAST_REQUESTS_SECONDS)
         for request in self._requests:
             await request.shutdown()
+
+    @contextmanager
+    def _count_request(self) -> Iterator[None]:
+        self._request_count += 1
+        self._is_idle.clear()
+        try:
+            yield
+        finally:
+            self._request_count -= 1
+            if not self._request_count:
+                self._is_idle.set()
 
     # ---- receiving -------------------------------------------------------------------------------------------
 
@@ -160,7 +180,8 @@ class TelegramClient:
         if not self._is_open:
             raise ConnectionLost("The connection to Telegram is closed.")
         try:
-            return await call(**fields)
+            with self._count_request():
+                return await call(**fields)
         except TelegramError as error:
             raise make_platform_error(read_failure(error, self._token)) from error
 
@@ -178,7 +199,7 @@ class TelegramClient:
             raise SendRetryable("The connection to Telegram is closed.")
         chat_id = address.chat_id if address.chat_id.startswith("@") else int(address.chat_id)
         try:
-            with mark_before_request(mark):
+            with self._count_request(), mark_before_request(mark):
                 return await call(chat_id=chat_id, **fields)
         except TelegramError as error:
             if isinstance(error, ApiRefusal):
