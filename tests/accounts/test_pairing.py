@@ -244,7 +244,7 @@ async def test_a_channel_is_opened_with_the_code_that_pair_posts_there(owner: To
     assert person is not None
     assert (person.name, person.role) == ("News", Role.GUEST)
     assert (await owner.send(channel(author="Ben"), "hello", is_addressed=True)).outcome is Outcome.ACCEPTED
-    # Nothing else is open: another channel, a group in which somebody writes as the channel, and what owners do.
+    # Nothing else is open: another channel, a group in which a person writes as the channel, and what owners do.
     assert (await owner.send(other, "hello", is_addressed=True)).reply is None
     in_group = SessionSource("telegram", "club", chat_type="group", user_id=news.chat_id, user_name="News")
     assert (await owner.send(in_group, "hello", is_addressed=True)).outcome is Outcome.REJECTED

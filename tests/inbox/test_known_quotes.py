@@ -1,4 +1,4 @@
-"""What a message quotes is cut only by what its own session has, whoever writes and however often it comes."""
+"""What a message quotes is cut only by what its own session has, also if others write it or it comes again."""
 
 from __future__ import annotations
 

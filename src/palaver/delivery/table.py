@@ -418,9 +418,10 @@ def resolve(
     sql = """SELECT d.no, d.address, s.no, s.audience_no, s.key, COALESCE(d.turn_no, d.message_seq) IS NOT NULL
         FROM delivery d LEFT JOIN session s ON s.no = d.session_no WHERE d.id = $1"""
     row = tx.fetch_one(sql, delivery_id)
-    if row is None or not ((audiences is None or row[3] in audiences) and (lane_key is None or row[4] == lane_key)):
+    no, address, session_no, audience_no, session_key, is_answer = row or (None,) * 6
+    is_visible = (audiences is None or audience_no in audiences) and lane_key in (None, session_key)
+    if no is None or not is_visible:
         raise NotFound(f"Delivery {delivery_id} not found.", delivery_id=delivery_id)
-    no, address, session_no, _, _, is_answer = row
     match resolution:
         case Resolution.RESEND if is_answer:
             resend(tx, session_no, delivery_id, now, person_id)
@@ -453,12 +454,12 @@ def list_unreported(tx: Transaction, accounts: Collection[AccountKey], after: in
     Each as (number, address, number of the session).
     """
     rows = tx.fetch_all(
-        """SELECT no, address, session_no, platform, account FROM delivery WHERE state = 'uncertain'
+        """SELECT platform, account, no, address, session_no FROM delivery WHERE state = 'uncertain'
         AND reported_at IS NULL AND ended_at > $1 AND ended_at <= $2 AND kind = 'answer' ORDER BY ended_at LIMIT 200""",
         after,
         before,
     )
-    return [row[:3] for row in rows if (row[3], row[4]) in accounts]
+    return [tuple(found) for platform, account, *found in rows if (platform, account) in accounts]
 
 
 def mark_reported(tx: Transaction, delivery_no: int, now: int) -> bool:

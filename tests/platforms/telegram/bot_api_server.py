@@ -206,7 +206,7 @@ class BotApiServer:
         return self.push(message=make_message(text, message_id=message_id, **fields))
 
     def push_post(self, text: str, *, message_id: int, **fields: Any) -> JSON:
-        """Let somebody post in the channel."""
+        """Let a member post in the channel."""
         sender: JSON = {"chat": CHANNEL, "sender": None, "sender_chat": CHANNEL}
         return self.push(channel_post=make_message(text, message_id=message_id, **sender, **fields))
 

@@ -189,7 +189,7 @@ async def test_what_is_not_right_is_refused_and_not_stored(
 
 
 def read_error(response: httpx2.Response) -> dict[str, Any]:
-    """Return the explanation of an error, which has one form, whoever refuses the request."""
+    """Return the explanation of an error, which has the same form for all errors."""
     assert response.headers["content-type"] == "application/json"
     [(name, error)] = response.json().items()
     assert name == "error"

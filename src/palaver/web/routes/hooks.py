@@ -41,7 +41,9 @@ async def handle_webhook(platform: str, request: Request, state: State, account:
         )
         answer = await accounts.handle_webhook(platform, account, webhook_request)
     headers = {} if answer.retry_after is None else {"Retry-After": str(answer.retry_after)}
-    if answer.status >= 400 and not answer.body:  # a refusal has the form of every error, whoever refuses
+    if (
+        answer.status >= 400 and not answer.body
+    ):  # the form of every error of a webhook, also of those that the server itself refuses
         raise HTTPException(answer.status, headers=headers)
     return Response(answer.body, answer.status, headers, media_type=answer.media_type)
 
