@@ -41,9 +41,7 @@ async def handle_webhook(platform: str, request: Request, state: State, account:
         )
         answer = await accounts.handle_webhook(platform, account, webhook_request)
     headers = {} if answer.retry_after is None else {"Retry-After": str(answer.retry_after)}
-    if (
-        answer.status >= 400 and not answer.body
-    ):  # the form of every error of a webhook, also of those that the server itself refuses
+    if answer.status >= 400 and not answer.body:  # then it gets the form that all errors have
         raise HTTPException(answer.status, headers=headers)
     return Response(answer.body, answer.status, headers, media_type=answer.media_type)
 
