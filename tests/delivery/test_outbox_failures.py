@@ -22,6 +22,7 @@ from palaver.sessions.delivery import MAX_DELIVERY_ATTEMPTS, DeliveryState
 from palaver.testing import FakeClock, ScriptedAgent
 from support.deliveries import claim_as_dead_process, list_deliveries, list_parts, wait_for_delivery
 from support.gateway import wait_for_turn, wait_until
+from support.platform_gateway import wait_for_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -223,6 +224,7 @@ async def test_a_clock_set_back_does_not_delay_deliveries(
     receipt = await loopback.say("hello")
     await wait_for_turn(gateway, receipt.turn_id)
     await wait_until(lambda: failed)
+    await wait_for_states(gateway, DeliveryState.PENDING)  # when to try again is stored, too
     clock.advance(days=-1)
     assert (await wait_for_delivery(gateway, receipt.session_id)).state is DeliveryState.SENT
 
