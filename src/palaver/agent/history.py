@@ -254,8 +254,9 @@ def leave_out_old_results(
     for index, message in enumerate(messages):
         if message["role"] == "user" and (index == 0 or messages[index - 1]["role"] != "user"):
             first_kept = starts[-keep_exchanges] if len(starts) >= keep_exchanges else 0
-            old = [number for number in range(first_open, first_kept) if "seq" in view[number]]
-            stubs = {number: _shorten_result(view[number]) for number in old} if total > max_tokens else {}
+            is_due = total > max_tokens  # else nothing is looked at again: there are many questions
+            old = [number for number in range(first_open, first_kept) if "seq" in view[number]] if is_due else []
+            stubs = {number: _shorten_result(view[number]) for number in old}
             freed = sum(_estimate(view[number]) - _estimate(stub) for number, stub in stubs.items())
             if freed >= min_tokens and stubs:
                 view[old[0] : index] = [
